@@ -177,6 +177,18 @@ def test_a_second_spark_in_one_process_is_refused(spark_stage: Stage, spark_read
         SparkReader(LakeLocation(spark_stage.sandbox.lake.root), master="local[1]")
 
 
+@pytest.mark.parametrize("kind", ["classic", "connect"])
+def test_the_session_of_a_user_is_used_and_stays_as_it_is(spark_stage: Stage, kind: str) -> None:
+    """Its zone, its ANSI setting and its views, and it is not stopped. A long query is stopped, also on a server."""
+    if kind == "connect":
+        pytest.importorskip("grpc_status")
+    program = Path(__file__).parents[1] / "support" / "spark_user_session.py"
+    paths = os.pathsep.join([str(program.parents[1]), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(program), kind, str(spark_stage.sandbox.options.state)]
+    ended = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True)
+    assert ended.stdout.strip().endswith("equal"), ended.stderr[-3000:]
+
+
 def start_sandbox(state: Path, **env: str) -> subprocess.Popen[str]:
     """Start a sandbox process on Spark."""
     command = [sys.executable, "-m", "gamelens", "sandbox", "up", "--state", str(state), "--engine", "local[1]"]

@@ -151,6 +151,7 @@ class LakeClient(Client):
         *,
         organisation: str | None = None,
         engine: str = "duckdb",
+        lake_url: str | None = None,
         memory: str | None = None,
         spill: Path | None = None,
         when_unavailable: WhenUnavailable = "raise",
@@ -179,7 +180,7 @@ class LakeClient(Client):
         self._lake = Lake(state / "lake", _read_only(state / "gamelens.db", self._at_the_end))
         health = LakeHealth(self._lake)
         bounds = QueryBounds(seconds=QUERY_S, memory=of_metrics, spill=self._spill)
-        self._reader = open_engine(engine, LakeLocation(state / "lake"), bounds)
+        self._reader = open_engine(engine, LakeLocation(state / "lake", lake_url), bounds)
         self._sql = SqlProcess(self._spill)
         self._at_the_end.callback(self._sql.close)
         self._at_the_end.callback(self._reader.close)  # an engine that is open when Python ends complains of leaks
@@ -279,6 +280,7 @@ def open_lake(
     *,
     organisation: str | None = None,
     engine: str = "duckdb",
+    lake_url: str | None = None,
     memory: str | None = None,
     spill: str | os.PathLike[str] | None = None,
     when_unavailable: WhenUnavailable = "raise",
@@ -295,7 +297,9 @@ def open_lake(
         path: the state directory of a sandbox, as `gamelens sandbox up --state` names it; it may be running. A folder
             that can only be read, such as a read-only mount, is read as it is now.
         organisation: the organisation to ask for; None is the only one.
-        engine: `duckdb`, `spark`, or the address of a Spark master. SQL runs on DuckDB.
+        engine: of metrics: `duckdb`, `spark`, or the address of a Spark master. `spark` is the running session of the
+            process if it has one, also of Spark Connect, and leaves it as it is. SQL and analyses run on DuckDB.
+        lake_url: where that engine finds the state's folder `lake`, if not on this machine.
         memory: what a statement or an analysis may take, such as "12GB"; None is 60% of the memory of the machine, or
             of its container if that has less. All metrics together may take a quarter of it beside.
         spill: a folder for what does not fit into memory; None is one in the user's cache folder. In it a folder is
@@ -317,6 +321,7 @@ def open_lake(
         folder,
         organisation=organisation,
         engine=engine,
+        lake_url=lake_url,
         memory=memory,
         spill=None if spill is None else Path(spill).expanduser(),
         when_unavailable=when_unavailable,

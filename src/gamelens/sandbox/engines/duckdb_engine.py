@@ -289,7 +289,7 @@ def rates_sql() -> str:
 
 
 def select_sql(names: Sequence[str], columns: Mapping[str, str]) -> str:
-    """Return the SQL of the rows of the Parquet files *names*, without files that of no rows."""
+    """Return the SQL of the rows of the Parquet files *names*, or of no rows if there are none."""
     nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
     empty = f"SELECT {nulls} LIMIT 0"
     if not names:

@@ -45,7 +45,7 @@ class QueryStopped(Refused):
 class QueryBounds(msgspec.Struct, frozen=True, kw_only=True):
     """Bounds of one query: time after which it is stopped, rows that are read of its result, memory.
 
-    One more row tells that there are more. *memory* is that of all queries together, as DuckDB writes it; Spark has a
+    One more row tells that there are more. *memory* is for all queries together, as DuckDB writes it; Spark has a
     setting of its own. What does not fit into it is written to *spill*, where there is one.
     """
 
@@ -114,7 +114,7 @@ class BuildEngine(Protocol):
     """
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Return the rows of a query, of which there are few."""
+        """Return the rows of a query that has few."""
         ...
 
     def create(self, name: str, sql: str) -> None:

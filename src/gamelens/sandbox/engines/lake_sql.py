@@ -30,7 +30,7 @@ _TABLES: Final = ("events", "installs", "installs_moved", "payments", "payments_
 class LakeSql:
     """Views over the events and players of one organisation in one version of the lake.
 
-    *views* are statements by name, over `rates`, `games` (those of the organisation) and the tables of the lake, called
+    *views* are statements by name, over `rates`, `games` (of this organisation) and the tables of the lake, called
     `lake_events` and so on.
     """
 

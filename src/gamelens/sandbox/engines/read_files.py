@@ -49,8 +49,8 @@ class ReadFiles(AbstractFileSystem):  # type: ignore[misc]  # without types
         Raises:
             PermissionError: it is not one of these files.
         """
-        own = self._own(path)
-        return list(self._filesystem.glob(path)) if self._only is None else [f"{SCHEME}{own}"]
+        place = self._own(path)
+        return list(self._filesystem.glob(path)) if self._only is None else [f"{SCHEME}{place}"]
 
     def info(self, path: str, **_: object) -> dict[str, Any]:
         """Return name, size and type of a file."""
@@ -67,10 +67,10 @@ class ReadFiles(AbstractFileSystem):  # type: ignore[misc]  # without types
         Raises:
             PermissionError: it is not one of these files.
         """
-        own = path.removeprefix(SCHEME)
-        if self._only is not None and own not in self._only:
+        place = path.removeprefix(SCHEME)
+        if self._only is not None and place not in self._only:
             raise PermissionError(f"{path} is not a file of the views")
-        return own
+        return place
 
 
 class SharedFile(io.RawIOBase):

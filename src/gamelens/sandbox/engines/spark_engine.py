@@ -64,6 +64,7 @@ _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",  # a sum that overflows is an error and not a null
 }
+_OF_RESULTS: Final = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 _ON_THIS_MACHINE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -77,10 +78,12 @@ _RATES: Final = "SELECT explode(from_json(:rates, 'MAP<STRING, BIGINT>')) AS (cu
 class SparkReader:
     """A Spark driver over the tables of a snapshot, connected to the master at *master*.
 
-    A query may take what *bounds* allow.
+    Where that is `spark` and this process has a session, as a notebook of Databricks or EMR has, that one is used, also
+    through Spark Connect: each query runs in a new session of it, so that settings and views of the user stay as they
+    are, and it is never stopped. A query may take what *bounds* allow.
 
     Raises:
-        Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark.
+        Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark with another.
     """
 
     def __init__(
@@ -92,62 +95,107 @@ class SparkReader:
     ) -> None:
         self._location = location
         self.bounds = bounds
-        self._spark = _started(master)
+        running = _running_session() if master == "spark" else None
+        self._spark = running or _started(master)
+        self._is_users, self._is_remote = running is not None, not hasattr(self._spark, "_jsparkSession")
+        self._idle: list[SparkSession] = []  # of Spark Connect, which keeps a session until it is released
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """Return the rows of *query* over *snapshot* (`Engine`)."""
-        session = self._spark.newSession()
-        session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createTempView("rates")
+        if not self._is_remote:
+            return self._rows_in(self._new_session(), query, snapshot)
+        try:
+            session = self._idle.pop()
+        except IndexError:
+            session = self._new_session()
+        try:
+            return self._rows_in(session, query, snapshot)
+        finally:
+            self._idle.append(session)
+
+    def _new_session(self) -> SparkSession:
+        """Return a session with the settings that results depend on.
+
+        Raises:
+            Refused: this version of Spark Connect makes none.
+        """
+        from pyspark.errors import PySparkException
+
+        try:
+            session = self._spark.newSession()
+        except (AttributeError, NotImplementedError, PySparkException) as error:
+            if not self._is_remote:
+                raise
+            raise Refused(
+                f"a new session of this Spark Connect cannot be made: {error}. Install pyspark 4.3 or newer, or use a "
+                "session without Connect"
+            ) from None
+        if self._is_users:
+            for name in _OF_RESULTS:
+                session.conf.set(name, _SETTINGS[name])
+        return session
+
+    def _rows_in(self, session: SparkSession, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
+        session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createOrReplaceTempView("rates")
         for table, intervals in query.reads.items():
             urls = self._location.urls_of(snapshot.files(table, *intervals))
-            _read_files(session, urls, COLUMNS[table]).createTempView(table)
+            _read_files(session, urls, COLUMNS[table]).createOrReplaceTempView(table)
         parameters = {  # Spark reads the text of a time as UTC without a zone; its type for a Python datetime has one
             name: value.isoformat(sep=" ") if isinstance(value, datetime) else value
             for name, value in query.parameters.items()
         }
-        with self._stopped_in_time():
+        with self._stopped_in_time(session):
             frame = session.sql(spark_sql(query.sql), parameters).limit(self.bounds.rows + 1)
             names = frame.columns
             return [dict(zip(names, map(_as_integer, row), strict=True)) for row in frame.collect()]
 
     def close(self) -> None:
-        """Stop the driver and its work on the cluster, unless it was killed before."""
+        """Stop the driver and its work on the cluster, unless it was killed before or is the user's."""
+        while self._idle:
+            client = self._idle.pop().client
+            with contextlib.suppress(*_spark_errors(), OSError):
+                client.release_session()
+            client.close()
+        if self._is_users:
+            return
         from py4j.protocol import Py4JError
 
         with contextlib.suppress(Py4JError, OSError):
             self._spark.stop()
 
     @contextlib.contextmanager
-    def _stopped_in_time(self) -> Iterator[None]:
+    def _stopped_in_time(self, session: SparkSession) -> Iterator[None]:
         """Cancel the Spark jobs that this thread starts inside when their time is over.
 
         Jobs that begin later than that are cancelled too.
         """
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        context, tag, is_over, has_ended = self._spark.sparkContext, uuid4().hex, Event(), Event()
+        tag, is_over, has_ended = uuid4().hex, Event(), Event()
+        if self._is_remote:  # it has no context
+            add, cancel, remove = session.addTag, session.interruptTag, session.removeTag
+        else:
+            context = session.sparkContext
+            add, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
 
         def stop() -> None:
             is_over.set()
-            context.cancelJobsWithTag(tag)
+            cancel(tag)
             while not has_ended.wait(1):
-                context.cancelJobsWithTag(tag)
+                cancel(tag)
 
         timer = Timer(self.bounds.seconds, stop)
         timer.daemon = True
-        context.addJobTag(tag)
+        add(tag)
         timer.start()
         try:
             yield
-        except (Py4JError, PySparkException):
+        except _spark_errors():
             if is_over.is_set():
                 raise self.bounds.too_slow from None
             raise
         finally:
             timer.cancel()
             has_ended.set()
-            context.removeJobTag(tag)
+            remove(tag)
 
 
 class SparkWriter:
@@ -270,6 +318,26 @@ class SparkWriter:
         self._session.read.schema(frame.schema).parquet(url).createOrReplaceTempView(name)
 
 
+def _running_session() -> SparkSession | None:
+    """Return the session of Spark that this thread of the user has, if any."""
+    try:
+        from pyspark.sql import SparkSession
+    except ModuleNotFoundError:  # `_started` says so
+        return None
+    return SparkSession.getActiveSession()
+
+
+def _spark_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of Spark. Py4J is not there where pyspark only speaks to a server."""
+    from pyspark.errors import PySparkException
+
+    try:
+        from py4j.protocol import Py4JError
+    except ModuleNotFoundError:
+        return (PySparkException,)
+    return Py4JError, PySparkException
+
+
 def _started(master: str) -> SparkSession:
     """Start a Spark driver that is connected to the master at *master*, or on this machine if that is `spark`.
 
@@ -305,7 +373,7 @@ def _started(master: str) -> SparkSession:
 
 
 def _schema_of(columns: Mapping[str, str]) -> str:
-    """Return *columns*, whose types are those of DuckDB, as a schema of Spark."""
+    """Return *columns*, with types of DuckDB, as a schema of Spark."""
     return ", ".join(f"`{name}` {_TYPES.get(kind, kind)}" for name, kind in columns.items())
 
 

@@ -3,8 +3,8 @@
 Inside a function DuckDB neither asks whether it is to stop nor counts the memory of its result. So time and memory are
 watched from outside, and a process that takes more is ended; the next statement gets a new one.
 
-In the process, DuckDB may use no files but those of `read_files` and of its spill folder, to which it writes what does
-not fit into memory. A statement that holds more than SELECT is not run.
+In the process, DuckDB may use the files of `read_files` and its spill folder, to which it writes what does not fit into
+memory, and no others. A statement that holds more than SELECT is not run.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ atexit.register(globals().pop, "duckdb")  # see `duckdb_engine`
 COUNTED_SHARE: Final = 0.8
 """Share of a statement's memory that DuckDB may count. It does not count all: 8 % was measured beside it."""
 UNCOUNTED_BYTES: Final = 100_000_000
-"""Memory that the process may take beside that of a statement."""
+"""Memory that the process may take beside the memory of a statement."""
 _LOOK_S: Final = 0.02
 _ROWS_AT_ONCE: Final = 100_000
 _SETTINGS: Final = (

@@ -229,7 +229,7 @@ def _numbered(
     ordered = [file for kind in ("raw-json", "event-parquet") for file in files if file.kind == kind]
     taken = []
     for file, found in zip(ordered, engine.each(examine, ordered), strict=True):
-        each = ReadFile(
+        entry = ReadFile(
             file,
             first_seq,
             rows=found.rows,
@@ -248,6 +248,6 @@ def _numbered(
         if found.damage:
             counts.note_damaged(file, DamagedFileError(found.damage))
         else:
-            counts.note_taken(each)
-            taken.append(each)
+            counts.note_taken(entry)
+            taken.append(entry)
     return taken

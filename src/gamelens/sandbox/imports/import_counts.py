@@ -31,7 +31,7 @@ STAGED_COLUMNS: Final = ", ".join(
     f"CASE WHEN {UNDISCLOSED} THEN NULL ELSE {name} END AS {name}" if name == "ilrd_network_name" else name
     for name in EVENT_COLUMNS
 )
-"""SQL of the columns of an event, of those of a decoded row."""
+"""SQL of the columns of an event, made of a decoded row."""
 
 STATED_SQL: Final = """
     SELECT game_id, user_id, make_timestamp(installed * 1000000) AS ts, min(first_build) AS first_build FROM decoded

@@ -256,7 +256,7 @@ def _take(
     *,
     first_seq: int,
 ) -> None:
-    """Take *files* on this machine: JSON lines first, in groups that are a version each."""
+    """Take *files* on this machine: JSON lines first, in groups that are one version each."""
     seq = first_seq
     lines = deque(file for file in files if file.kind == "raw-json")
     tables = deque(file for file in files if file.kind == "event-parquet")
@@ -324,42 +324,42 @@ class DecodedGroup:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the lines of whole files, numbered from *first_seq* on.
 
-        The files go from *rest* to *read*, which lists those of which lines were yielded, also if they are not taken.
+        The files go from *rest* to *read*, which lists each file that gave lines, also if it is not taken.
         """
         seq, counts = first_seq, self._counts
         while rest and seq - first_seq < most:
-            each = ReadFile(rest.popleft(), seq)
+            entry = ReadFile(rest.popleft(), seq)
             try:
-                with local_path(each.file, self._folder) as path:
+                with local_path(entry.file, self._folder) as path:
                     # A file that was taken under another name is only found when it is read.
-                    content = file_content(path) if counts.has_name(each.file) else ""
-                    if counts.has_content(each.file, content):
-                        counts.note_taken_before(each.file, content)
+                    content = file_content(path) if counts.has_name(entry.file) else ""
+                    if counts.has_content(entry.file, content):
+                        counts.note_taken_before(entry.file, content)
                         continue
-                    read.append(each)
+                    read.append(entry)
                     reader = JsonLinesFile(path, first_seq=seq)
                     for batch in reader.batches():
-                        each.rows = reader.rows
+                        entry.rows = reader.rows
                         counts.note_rows(len(batch), reader.take_read_bytes())
                         yield batch
-                each.content, each.within_lines = reader.content, reader.within_lines
-                each.unknown, each.missing = reader.fields.unknown, reader.fields.missing
-                each.is_taken = counts.note_taken(each)
+                entry.content, entry.within_lines = reader.content, reader.within_lines
+                entry.unknown, entry.missing = reader.fields.unknown, reader.fields.missing
+                entry.is_taken = counts.note_taken(entry)
             except DamagedFileError as error:
-                counts.note_damaged(each.file, error)
-            seq += each.rows
+                counts.note_damaged(entry.file, error)
+            seq += entry.rows
 
     def add_table(self, file: SourceFile, *, first_seq: int) -> int:
         """Take a Parquet file, unless it is damaged or was taken, and return the number of its rows."""
-        each, counts = ReadFile(file, first_seq), self._counts
+        entry, counts = ReadFile(file, first_seq), self._counts
         try:
             with local_path(file, self._folder) as path:
-                each.content = file_content(path)
-                if counts.has_content(file, each.content):
-                    counts.note_taken_before(file, each.content)
+                entry.content = file_content(path)
+                if counts.has_content(file, entry.content):
+                    counts.note_taken_before(file, entry.content)
                     return 0
                 columns = table_columns(path)
-                each.rows = pq.read_metadata(path).num_rows
+                entry.rows = pq.read_metadata(path).num_rows
                 rows = table_rows_sql(
                     str(path),
                     columns,
@@ -376,12 +376,12 @@ class DecodedGroup:
             counts.note_damaged(file, error)
             return 0
         arrived = self._sql.run("SELECT game_id, min(arrived), max(arrived) FROM decoded GROUP BY ALL")
-        each.arrived = {game: (first, last) for game, first, last in arrived if first}
-        each.unknown, each.missing = unknown_columns(columns), missing_columns(columns)
-        counts.note_taken(each)
-        self._take([each])
-        counts.note_rows(each.rows, file.bytes)
-        return each.rows
+        entry.arrived = {game: (first, last) for game, first, last in arrived if first}
+        entry.unknown, entry.missing = unknown_columns(columns), missing_columns(columns)
+        counts.note_taken(entry)
+        self._take([entry])
+        counts.note_rows(entry.rows, file.bytes)
+        return entry.rows
 
     def stated(self) -> list[Path]:
         """Write the installs that the files state, if they do, and return the file."""
@@ -401,7 +401,7 @@ class DecodedGroup:
         """
         files = self._without_unknown_games(files)
         for seq, fault in self._sql.run("SELECT seq, fault FROM decoded WHERE fault IS NOT NULL ORDER BY seq"):
-            next(each for each in reversed(files) if each.first_seq <= seq).refuse(seq, fault)
+            next(entry for entry in reversed(files) if entry.first_seq <= seq).refuse(seq, fault)
         without = [entry for entry in files if entry.refused and not self._has_events(entry)]
         for entry in without:
             self._counts.note_without_events(entry)

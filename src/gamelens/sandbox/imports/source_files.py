@@ -67,7 +67,7 @@ _ONE_A_LINE: Final = "write each object on a line of its own, as with `jq -c"
 _CHECKSUMS: Final = ("ETag", "etag", "md5Hash", "md5", "Content-MD5", "crc32c", "sha256", "sha")
 _TIMES: Final = ("LastModified", "last_modified", "Last-Modified", "mtime", "modified", "updated")
 _COARSEST_S: Final = 2.0
-"""The coarsest times of files: those of FAT."""
+"""The coarsest times of files, which FAT has."""
 
 EMPTY: Final = "it is empty: get it again"
 """Why a file without content is not imported."""
@@ -136,7 +136,7 @@ class _Head(msgspec.Struct):
 
 
 def list_files(sources: Iterable[str]) -> list[ListedFile]:
-    """Return the files in *sources*, none of which is opened.
+    """Return the files in *sources*, and open none.
 
     A source is a file, a folder, a pattern such as `raw/*/*.gz`, or a URL of any of them, which fsspec reads.
 
