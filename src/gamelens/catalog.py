@@ -559,10 +559,10 @@ class Catalog(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def own(self) -> dict[str, OwnMetric]:
         """The own metrics by name."""
-        own: dict[str, OwnMetric] = {}
+        defined: dict[str, OwnMetric] = {}
         for formula in self.formulas:
-            own[formula.name] = _own_metric(formula, own)
-        return own
+            defined[formula.name] = _own_metric(formula, defined)
+        return defined
 
     @cached_property
     def aliases(self) -> dict[str, Alias]:
@@ -630,7 +630,7 @@ def _in_order(given: Mapping[str, MetricFormula], place: str) -> tuple[MetricFor
     Raises:
         BadQuery: one needs itself, or is refused.
     """
-    own: dict[str, OwnMetric] = {}
+    defined: dict[str, OwnMetric] = {}
 
     def add(name: str, needing: tuple[str, ...]) -> None:
         """Add *name* after what it needs. *needing* are the metrics that need it."""
@@ -638,7 +638,7 @@ def _in_order(given: Mapping[str, MetricFormula], place: str) -> tuple[MetricFor
         if name in needing:
             cycle = " -> ".join([*needing[needing.index(name) :], name])
             raise BadQuery(field, given[name].formula, f"needs itself ({cycle}): define one of them by other metrics")
-        if name in own:
+        if name in defined:
             return
         try:
             needed = names_in(parse_formula(given[name].formula))
@@ -647,7 +647,7 @@ def _in_order(given: Mapping[str, MetricFormula], place: str) -> tuple[MetricFor
         for other in needed:
             if other in given:
                 add(other, (*needing, name))
-        own[name] = _own_metric(given[name], own, place, [*given])
+        defined[name] = _own_metric(given[name], defined, place, [*given])
 
     for name in given:
         add(name, ())

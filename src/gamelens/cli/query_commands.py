@@ -121,11 +121,11 @@ class _QueryCommand(click.Command):
         from gamelens.errors import BadQuery
 
         try:
-            own = client_catalog(None).own.values()
+            metrics = client_catalog(None).own.values()
         except BadQuery as error:  # the help is most needed then
             rows = [("config.toml", str(error))]
         else:
-            rows = [(metric.name, f"{metric.meaning} ({metric.unit})") for metric in own]
+            rows = [(metric.name, f"{metric.meaning} ({metric.unit})") for metric in metrics]
         if rows:
             with formatter.section("Own metrics"):
                 formatter.write_dl(rows)

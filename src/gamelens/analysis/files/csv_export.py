@@ -36,7 +36,7 @@ def export_csv(df: DataFrame, path: str | os.PathLike[str]) -> Path:
     atomically.
 
     Raises:
-        BadQuery: the folder is missing, the name is that of a spreadsheet such as .xlsx (`gl.export_excel` writes it),
+        BadQuery: the folder is missing, the name belongs to a spreadsheet such as .xlsx (`gl.export_excel` writes it),
             or a column holds text that UTF-8 cannot encode.
     """
     target, df = target_of(path), with_index(df)

@@ -165,7 +165,7 @@ def _is_filled(archive: ZipFile, name: str, source: str, most: SheetBounds) -> b
 
 
 def _width(cells: bytes, filled: int, most: int) -> int:
-    """Return the number of columns up to the last value in the XML of a row's *cells*, of which so many are filled."""
+    """Return the number of columns up to the last value in the XML of a row's *cells*; *filled* of them have one."""
     parts = _CELL.split(cells)
     for attributes, content in zip(reversed(parts[1::2]), reversed(parts[2::2]), strict=True):
         if _VALUE.search(content):

@@ -20,7 +20,7 @@ def target_of(path: object, *, is_excel: bool = False) -> Path:
     """Return *path* as a file that an export can write.
 
     Raises:
-        BadQuery: it is not a file name, its folder is missing, or its ending is that of another format.
+        BadQuery: it is not a file name, its folder is missing, or its ending belongs to another format.
     """
     if not isinstance(path, str | os.PathLike):
         raise BadQuery("path", f"a {type(path).__name__}", "is not a file name")
@@ -49,7 +49,7 @@ def with_index(frame: object) -> DataFrame:
 
 
 def column_title(column: Hashable) -> str:
-    """Return the name of a column as text, that of a day as `2026-11-01`."""
+    """Return the name of a column as text, a day as `2026-11-01`."""
     if isinstance(column, pd.Timestamp):
         return column.date().isoformat() if column == column.normalize() else column.isoformat()
     return str(column)

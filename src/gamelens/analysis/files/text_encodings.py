@@ -12,7 +12,7 @@ _SAMPLE: Final = 1 << 16
 _MOST_NAMED: Final = 4
 _LIKELY: Final = 0.9  # share of letters that are usual where an encoding is used
 _KANA: Final = r"\u3005\u3040-\u30ff"
-_FIRST_LEVEL: Final = {  # bytes of the frequent characters, those of other encodings are often beyond them
+_FIRST_LEVEL: Final = {  # bytes of the frequent characters; bytes of other encodings are often beyond them
     "cp932": ("shift_jis", (0x88, 0x98)),
     "euc_jp": ("euc_jp", (0xB0, 0xCF)),
     "gb18030": ("gb2312", (0xB0, 0xD7)),

@@ -37,7 +37,7 @@ def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
 
     try:
         rows = [*client_catalog(None).metrics.values()]
-    except BadQuery:  # a damaged config file, of which the command itself tells
+    except BadQuery:  # a damaged config file; the command itself tells
         rows = [*CATALOG.metrics.values()]
     return [CompletionItem(row.name, help=row.meaning) for row in rows if row.name.startswith(incomplete)]
 

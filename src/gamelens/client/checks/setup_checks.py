@@ -86,7 +86,7 @@ def settings_findings(settings: Settings, environ: Mapping[str, str]) -> Iterato
         return
     places = [f"{name} from the {source}" for name, source in sources.items() if source]
     if sources["api_key"] and not sources["metrics_url"]:
-        places.append(f"metrics_url is that of the real service, {REAL_METRICS_URL}")
+        places.append(f"metrics_url is the address of the real service, {REAL_METRICS_URL}")
     says = ", ".join(places) or f"nothing in the environment ({PREFIX}API_KEY), nor in {settings.file}"
     yield CheckResult.ok("settings", says)
     if own_metrics:

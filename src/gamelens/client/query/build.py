@@ -327,8 +327,8 @@ def _column_names(
     taken = Counter([*keys, *{column for names in known for column in names.values()}])
     taken += Counter(column for names in strange for column in names.values())
     return [
-        own | {name: f"{rows.metric}_{name}" if taken[column] > 1 else column for name, column in others.items()}
-        for rows, own, others in zip(metrics, known, strange, strict=True)
+        names | {name: f"{rows.metric}_{name}" if taken[column] > 1 else column for name, column in others.items()}
+        for rows, names, others in zip(metrics, known, strange, strict=True)
     ]
 
 

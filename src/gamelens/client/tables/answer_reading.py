@@ -399,7 +399,7 @@ def contradictions(metric: str, dimensions: Sequence[str], table: pa.Table) -> l
         if number := int(np.count_nonzero(is_wrong)):
             row = int(np.argmax(is_wrong))
             says = f"{field.name} is {numbers[field.name][row]:.12g}, but {rule} is {expected[row]:.12g}"
-            there = f"such as that of {_row_text(table, dimensions, row)}: {says}"
+            there = f"such as the row of {_row_text(table, dimensions, row)}: {says}"
             notes.append(f"{number} of {len(table)} rows of {metric} contradict themselves, {there}")
     return notes
 

@@ -52,7 +52,7 @@ _DECODED: Final = {
 class ExaminedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Findings of a task that has read a file: its rows before any damage, its SHA-256, the damage, its fields.
 
-    *within_lines* is that of `JsonLinesFile`.
+    `JsonLinesFile` describes *within_lines*.
     """
 
     rows: int = 0
@@ -98,9 +98,9 @@ def examine(file: SourceFile) -> ExaminedFile:
 
 
 class DecodeTask(msgspec.Struct, frozen=True):
-    """A file to decode, with its number in the import, that of its first row, and SQL of a row's game in the lake.
+    """A file to decode: its number in the import, the number of its first row, and SQL of a row's game in the lake.
 
-    *oldest_days* is that of `staging.stage`.
+    `staging.stage` describes *oldest_days*.
     """
 
     file: SourceFile
@@ -150,7 +150,7 @@ def take_on_cluster(
 ) -> None:
     """Take *files* into *lake* as one version that *engine* makes, whose first row has the number *first_seq*.
 
-    *oldest_days* is that of `staging.stage`.
+    `staging.stage` describes *oldest_days*.
 
     Raises:
         Refused: the cluster failed. Nothing is taken then.

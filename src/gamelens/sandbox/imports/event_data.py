@@ -73,10 +73,10 @@ def table_rows_sql(path: str, columns: Mapping[str, str], *, first_seq: int, gam
     The rows have the columns of the events table, `installed`, `first_build`, `install_fault` and `valued_in`, which
     are null, `arrived`, the day of arrival, and reasons, or null: `dated_by`, why an event is dated by its arrival,
     `remark`, what is unlikely about it, and `fault`, why a row is not an event. *first_seq* is the number of the first
-    row, *game_sql* the SQL of the game's id in the lake, of `exported_game`; *oldest_days* that of `staging.stage`.
+    row, *game_sql* the SQL of the game's id in the lake, of `exported_game`; `staging.stage` describes *oldest_days*.
 
     Raises:
-        DamagedFileError: the columns are not those of Event Data.
+        DamagedFileError: the columns do not belong to Event Data.
     """
     categories = _categories(columns)
     lacking = [name for name in _NEEDED if name not in columns]
@@ -190,7 +190,7 @@ def _time_us_sql(name: str, kind: str) -> str:
     if kind.startswith(("int", "uint", "float", "double", "decimal")):
         return number
     text = f'CAST("{name}" AS VARCHAR)'
-    # A cast to a time without a zone would ignore an offset, and one with a zone takes that of the machine without one.
+    # A cast to a time without a zone would ignore an offset, and one with a zone adds the machine's where none is.
     has_offset = rf"regexp_matches({text}, ':\d\d(\.\d+)?\s*[+-]\d\d(:?\d\d)?$')"
     times = (f"epoch_us(TRY_CAST({text} AS {kind}))" for kind in ("TIMESTAMPTZ", "TIMESTAMP"))
     return "coalesce({}, CASE WHEN {} THEN {} ELSE {} END)".format(number, has_offset, *times)
@@ -199,7 +199,7 @@ def _time_us_sql(name: str, kind: str) -> str:
 def _category_sql(categories: list[str], columns: Mapping[str, str]) -> str:
     """Return the SQL of the category of a row.
 
-    It is that of the table or, in a table of several, told by the columns that are not null.
+    The table has one or, if it has several, the columns that are not null tell it.
     """
     if len(categories) == 1:
         return f"'{categories[0]}'"

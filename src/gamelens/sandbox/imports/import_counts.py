@@ -293,8 +293,8 @@ def file_content(path: Path) -> str:
 class GameIds:
     """Ids of games in the lake, by their ids in the export, which are the same unless mapped."""
 
-    def __init__(self, own: list[str], mapped: Mapping[str, str]) -> None:
-        self._own, self._mapped = own, dict(mapped)
+    def __init__(self, of_lake: list[str], mapped: Mapping[str, str]) -> None:
+        self._own, self._mapped = of_lake, dict(mapped)
 
     @property
     def sql(self) -> str:

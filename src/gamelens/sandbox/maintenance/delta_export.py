@@ -49,7 +49,7 @@ class ExportedTable(msgspec.Struct, frozen=True, kw_only=True):
 def export_delta(state: Path, out: str) -> dict[str, ExportedTable]:
     """Write the lake of *state* as Delta tables below *out*, and return them by organisation.
 
-    *out* is a path or a URL. A sandbox may be running on *state*, of which nothing is changed.
+    *out* is a path or a URL. A sandbox may be running on *state*. Nothing in it is changed.
 
     Raises:
         Refused: there is no lake to read, *out* cannot be written, or the package for Delta is missing.

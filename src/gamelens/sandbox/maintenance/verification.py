@@ -1,6 +1,6 @@
 """Verification of a lake: its files against the manifest, and its tables against the inbox.
 
-A sandbox may be running on the state directory, of which nothing is changed. To compare the tables, they are built
+A sandbox may be running on the state directory. Nothing in it is changed. To compare the tables, they are built
 again from the inbox in a temporary folder. Sums of several parts are added up first, and players are compared by their
 ids, because their numbers follow the order of the runs.
 """
@@ -168,7 +168,7 @@ def _view_built(
 
 
 def _differences(organisation: str, sql: DuckDBWriter) -> Iterator[Difference]:
-    """Yield the differences of the tables `built_...` from those of the lake, `found_...`."""
+    """Yield the differences of the tables `built_...` from the tables of the lake, `found_...`."""
     for table in (f"{side}_{name}" for side in ("built", "found") for name in _FIRST_EVENTS):
         kept = f"SELECT * FROM {table} ANTI JOIN {table}_moved USING (player)"  # noqa: S608
         sql.create_view(f"{table}_now", f"{kept} UNION ALL SELECT * FROM {table}_moved")  # noqa: S608
@@ -191,7 +191,7 @@ def _differences(organisation: str, sql: DuckDBWriter) -> Iterator[Difference]:
 
 
 def _rows_sql(side: str, table: str) -> str:
-    """Return the rows of a table as they are compared: without numbers of players, those of equal keys added up."""
+    """Return the rows of a table as they are compared: without numbers of players, and added up by key."""
     if table in _FIRST_EVENTS:
         return f"SELECT * EXCLUDE (player) FROM {side}_{table}_now"  # noqa: S608
     columns = list(COLUMNS[table])

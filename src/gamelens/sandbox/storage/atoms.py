@@ -1,7 +1,7 @@
 """The atoms of metrics, one row each: what a part of a metric sums or counts, over events and over the other tables.
 
 An atom is a number of each row, which is summed, or a key, whose values are counted once each. It is defined over the
-rows of events, and has the same meaning in every table that offers it, so the planner may choose any of them.
+rows of events. Its meaning is the same in all tables with it, so the planner may choose any of them.
 
 A key may also be counted by *cells*: one table has the number of memberships in each cell, and its shared table has the
 keys with several memberships. Each of these keys adds one to the count, and each membership of it takes one off

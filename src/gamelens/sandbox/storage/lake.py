@@ -462,7 +462,7 @@ class Lake:
             retired: paths of parts that *files* replace.
             reached: the organisation of the batches, and the id of its last one that is now in the lake.
             taken: files of raw events that are in the lake with this version.
-            marks: those of the same files, by which an import knows them without opening them.
+            marks: the marks of the same files, by which an import knows them without opening them.
             is_written: whether the events were written as files and have no raw events (`BulkLoad`).
         """
         files = list(files)
