@@ -651,7 +651,7 @@ def _in_order(given: Mapping[str, MetricFormula], place: str) -> tuple[MetricFor
 
     for name in given:
         add(name, ())
-    return tuple(metric.definition for metric in own.values())
+    return tuple(metric.definition for metric in defined.values())
 
 
 def _own_metric(
