@@ -11,6 +11,7 @@ import pytest
 from click.shell_completion import BashComplete
 from click.testing import CliRunner
 
+from gamelens.analysis.health import WATCHED
 from gamelens.catalog import ALIASES, DIMENSIONS, METRICS
 from gamelens.cli import cli
 from gamelens.simulator import scenario_names
@@ -31,6 +32,14 @@ def test_metrics_come_first() -> None:
     with_arp = [name for name in (*METRICS, *ALIASES) if name.startswith("arp")]
     assert offered("query", "arp") == with_arp != []
     assert "ilrd_revenue" in offered("plan", "ilrd_r")
+
+
+def test_a_health_board_is_offered_what_it_can_watch() -> None:
+    """Its usual numbers and the metrics of the service, each of which it takes."""
+    names = offered("health", "--metrics", "")
+    assert {*WATCHED, *METRICS} == {*names}
+    assert len(names) == len({*names})
+    assert offered("health", "--metrics", "user_u") == ["user_unique"]
 
 
 def test_own_metrics_of_the_config_file_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,7 @@ import click
 
 from gamelens._files import replace_file
 from gamelens.cli.command_group import cli
-from gamelens.cli.terminal.completion import metrics as metric_names
-from gamelens.cli.terminal.completion import time_words
+from gamelens.cli.terminal.completion import time_words, watched_metrics
 from gamelens.cli.terminal.table_printer import print_table
 from gamelens.cli.terminal.terminal_text import cannot_write, print_line
 
@@ -73,7 +72,7 @@ stale_option = click.option(
     "--metrics",
     multiple=True,
     metavar="NAME",
-    shell_complete=metric_names,
+    shell_complete=watched_metrics,
     help="Only this metric; repeatable.",
 )
 @click.option(

@@ -42,6 +42,14 @@ def metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[Comp
     return [CompletionItem(row.name, help=row.meaning) for row in rows if row.name.startswith(incomplete)]
 
 
+def watched_metrics(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Return the numbers that a health board can watch: its usual ones and the metrics of the service."""
+    from gamelens.analysis.health.watched_metrics import WATCHED
+    from gamelens.catalog import METRICS
+
+    return matching(dict.fromkeys((*WATCHED, *METRICS)), incomplete)
+
+
 def time_words(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the time ranges in words that start with *incomplete*."""
     from gamelens.client.tables.time_ranges import TIME_WORDS
