@@ -144,7 +144,7 @@ def unit_of(expression: Expression, units: Mapping[str, str]) -> str:
     Raises:
         ValueError: none follows; the text says why, as the end of a sentence about the formula.
     """
-    dimension = _dimension(expression, units)
+    dimension = _units_of(expression, units)
     above, below, factor = [*dimension.above.elements()], [*dimension.below.elements()], dimension.factor
     if not above and not below and factor == 1:
         return "share"
@@ -162,7 +162,7 @@ def divide_numbers(above: float, below: float) -> float:
     return above / below if below else math.nan
 
 
-class _Dimension(msgspec.Struct, frozen=True):
+class _Units(msgspec.Struct, frozen=True):
     """The units above and below the line, and the product of the numbers beside them."""
 
     above: Counter[str] = Counter()
@@ -174,30 +174,30 @@ class _Dimension(msgspec.Struct, frozen=True):
         """Whether it belongs to a plain number or a share."""
         return not self.above and not self.below
 
-    def times(self, other: _Dimension, *, factor: float) -> _Dimension:
+    def times(self, other: _Units, *, factor: float) -> _Units:
         """Return the dimension of the product with *other*."""
         above, below = self.above + other.above, self.below + other.below
-        return _Dimension(above - below, below - above, factor)
+        return _Units(above - below, below - above, factor)
 
 
-def _dimension(expression: Expression, units: Mapping[str, str]) -> _Dimension:
+def _units_of(expression: Expression, units: Mapping[str, str]) -> _Units:
     match expression:
         case Constant(value=value):
-            return _Dimension(factor=value)
+            return _Units(factor=value)
         case Variable(name=name):
-            return _Dimension(Counter([units[name]]))
-    left, right = _dimension(expression.left, units), _dimension(expression.right, units)
+            return _Units(Counter([units[name]]))
+    left, right = _units_of(expression.left, units), _units_of(expression.right, units)
     if expression.sign == "*":
         return left.times(right, factor=left.factor * right.factor)
     if expression.sign == "/":
-        inverse = _Dimension(right.below, right.above, right.factor)
+        inverse = _Units(right.below, right.above, right.factor)
         return left.times(inverse, factor=divide_numbers(left.factor, right.factor))
     if isinstance(expression.right, Constant) or isinstance(expression.left, Constant):  # a number has the other's unit
         named = left if isinstance(expression.right, Constant) else right
-        return _Dimension(named.above, named.below) if named.is_number else named
+        return _Units(named.above, named.below) if named.is_number else named
     if (left.above, left.below) != (right.above, right.below):
         raise ValueError("adds numbers of different units")
-    return left if left.factor == right.factor else _Dimension(left.above, left.below)
+    return left if left.factor == right.factor else _Units(left.above, left.below)
 
 
 def _expression(node: ast.expr, text: str) -> Expression:

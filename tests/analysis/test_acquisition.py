@@ -71,6 +71,24 @@ def test_the_cost_of_names_that_the_frame_lacks_is_said(tmp_path: Path, by: str 
     assert named["cpi"].iloc[0] == 80 / 30
 
 
+def test_a_cost_without_place_is_said_once(tmp_path: Path) -> None:
+    """A row whose network and country are both unknown is one cost, and in a row of its own it needs no word."""
+    file = tmp_path / "spend.csv"
+    file.write_text("Day,Network,Country,Spend (USD)\n2026-11-01,Meta,Germany,20\n2026-11-01,Zork,Atlantis,40\n")
+    installs = tidy_frame(
+        "new_users",
+        timestamp=["2026-11-01", "2026-11-01"],
+        install_publisher=["Meta", "X"],
+        country_code=["DE", "US"],
+        new_users=[10, 10],
+    )
+    with pytest.warns(UserWarning, match=r"40\.00 of 60\.00 USD in spend\.csv") as said:
+        cost_per_install(installs, spend=str(file))
+    assert len(said) == 1
+    alone = cost_per_install(installs, by=PUBLISHER, spend=str(file))
+    assert alone.set_index(PUBLISHER)["spend"].dropna().to_dict() == {"Zork": 40.0, "Meta": 20.0}
+
+
 def test_cost_of_installs_without_spend_is_na(bought: DataFrame) -> None:
     """Spend that is NA gives a cost of NA, and a frame without spend is refused."""
     total = outside_data.cost_per_install(bought.assign(spend=float("nan"))).iloc[0]

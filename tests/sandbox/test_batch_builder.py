@@ -20,7 +20,7 @@ import pytest
 from gamelens.sandbox.building.batch import Batch
 from gamelens.sandbox.building.event_facts import RunFacts, TableFacts
 from gamelens.sandbox.building.part_writer import PartWriter
-from gamelens.sandbox.building.repeated_events import drop_repeats
+from gamelens.sandbox.building.repeated_events import make_fresh
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter
 from gamelens.sandbox.processing import compaction
 from gamelens.sandbox.storage.inbox import open_store
@@ -216,7 +216,7 @@ def test_relations_have_the_columns_that_they_name(tmp_path: Path, is_joined: bo
         sql.view("stated_rows", pa.Table.from_pylist(random_stated(random, batch), schema=INSTALLS))
         writer = PartWriter("acme", lake, sql, "1")
         facts = TableFacts(writer) if is_joined else RunFacts(writer, sql, tmp_path)
-        drop_repeats(sql, facts, counts_repeats=False)
+        make_fresh(sql, facts, counts_repeats=False)
         table = getattr(Batch(writer, facts, "stated_rows"), name)
         columns = [column for column, *_ in sql.run(f"DESCRIBE {table}")]
         named = set(re.findall(r"\w+", of_batch.__doc__ or ""))

@@ -731,28 +731,35 @@ def _beside_costs(
     result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
     result = result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY)
     receipt = Receipt.of(joined.attrs)
-    warnings = [*report.warnings, *_unplaced_costs(result, by, report)]
+    warnings = [*report.warnings, *_warn_of_unplaced_costs(result, by, report)]
     return with_receipt(result, structs_replace(receipt, warnings=(*receipt.warnings, *warnings)))
 
 
-def _unplaced_costs(frame: DataFrame, by: By, report: MatchReport) -> list[str]:
-    """Return warnings of costs whose names the frame does not have, where they are added to the costs of others.
+def _warn_of_unplaced_costs(frame: DataFrame, by: By, report: MatchReport) -> list[str]:
+    """Emit and return a warning where costs are of names that the frame does not have, and are added to other costs.
 
-    Each is emitted too: the cost counts and the installs do not.
+    The cost counts and the installs do not. Rows of a name in *by* stand by themselves, without installs.
     """
-    warnings = []
-    for name, texts in report.unknown.items():
-        if name in ([by] if isinstance(by, str) else by or ()):
-            continue  # they stand in rows of their own, without installs
-        cost = frame.loc[frame[name].astype("object").isin(texts), "spend"].sum()
-        if cost:
-            listed = ", ".join(map(repr, texts[:_MOST_NAMES])) + (", ..." if len(texts) > _MOST_NAMES else "")
-            rule = (
-                f"{cost:,.2f} of {frame['spend'].sum():,.2f} USD in {report.source} are of {listed}, which {name} does "
-            )
-            rule += "not have: the cost counts, and its installs do not. Say with names={...} what they mean"
-            warnings.append(rule)
-            emit_warning(rule)
+    groups = [by] if isinstance(by, str) else by or ()
+    is_unknown = {
+        column: frame[column].astype("object").isin(names).to_numpy() for column, names in report.unknown.items()
+    }
+    stands_alone = np.zeros(len(frame), dtype=bool)
+    for column in groups:
+        stands_alone |= is_unknown.pop(column, stands_alone)
+    warnings, counted_rows = [], stands_alone
+    for column, is_of_column in is_unknown.items():
+        is_unplaced = is_of_column & ~counted_rows
+        counted_rows = counted_rows | is_of_column
+        if not (cost := frame["spend"][is_unplaced].sum()):
+            continue
+        names = frame[column][is_unplaced].astype("str").unique()
+        listed = ", ".join(map(repr, names[:_MOST_NAMES])) + (", ..." if len(names) > _MOST_NAMES else "")
+        warnings.append(
+            f"{cost:,.2f} of {frame['spend'].sum():,.2f} USD in {report.source} are of {listed}, which {column} does "
+            "not have: the cost counts, and its installs do not. Say with names={...} what they mean"
+        )
+        emit_warning(warnings[-1])
     return warnings
 
 

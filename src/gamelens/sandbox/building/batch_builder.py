@@ -19,7 +19,7 @@ from gamelens.sandbox.building.event_facts import (
     TableFacts,
 )
 from gamelens.sandbox.building.part_writer import GROUP_ROWS, PartWriter
-from gamelens.sandbox.building.repeated_events import FreshEvents, drop_repeats
+from gamelens.sandbox.building.repeated_events import FreshEvents, make_fresh
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.dating import dated_because
@@ -80,7 +80,7 @@ def build_parts(
         sql.view_files("staged", staged, EVENT_COLUMNS)
         sql.view_files("stated_rows", stated, COLUMNS["stated_installs"])
         facts, installs = RunFacts(writer, sql, scratch), "stated_rows" if stated else None
-        fresh = drop_repeats(sql, facts, counts_repeats=lake.counts_repeats)
+        fresh = make_fresh(sql, facts, counts_repeats=lake.counts_repeats)
         by_reason: dict[str, list[str]] = {}
         for path in staged:
             if (reason := dated_because(path)) is not None:
@@ -119,7 +119,7 @@ def join_parts(
         engine.create_view("stated_rows", stated)
     installs = "stated_rows" if stated else None
     facts = TableFacts(writer)
-    fresh = drop_repeats(engine, facts, counts_repeats=lake.counts_repeats)
+    fresh = make_fresh(engine, facts, counts_repeats=lake.counts_repeats)
     return _write(Batch(writer, facts, installs), fresh, writer, dated)
 
 
@@ -133,7 +133,7 @@ def _write(
     """
     counts: dict[str, int] = {}
     if dated:  # before files are adopted, which moves them
-        counted = f"({dated}) AS dated {fresh.without_repeats}"
+        counted = f"({dated}) AS dated {fresh.anti_join_sql}"
         counts = dict(writer.sql.run(f"SELECT dated_by, count(*) FROM {counted} GROUP BY dated_by"))
     if fresh.events or batch.has_stated:
         _write_first_events(batch, writer)

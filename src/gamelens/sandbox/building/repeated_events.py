@@ -14,22 +14,22 @@ from gamelens.sandbox.engines.engine import BuildEngine
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 
 MOST_EVENTS: Final = 2_000_000
-"""Events that are taken at once. More are split, except for an empty lake."""
+"""Events that are taken at once. More are split, except for an empty lake, whose fresh events are not copied."""
 
 
 class FreshEvents(msgspec.Struct, frozen=True):
     """The staged events that count, as the table `fresh` of the engine, with the columns of the table of events.
 
-    *events* of them count, *repeats* do not. *without_repeats* is the end of a FROM clause: it takes the repeats away
+    *events* of them count, *repeats* do not. *anti_join_sql* is the end of a FROM clause: it takes the repeats away
     from a relation that has a `seq`.
     """
 
     events: int
     repeats: int
-    without_repeats: str
+    anti_join_sql: str
 
 
-def drop_repeats(sql: BuildEngine, facts: RunFacts | TableFacts, *, counts_repeats: bool) -> FreshEvents:
+def make_fresh(sql: BuildEngine, facts: RunFacts | TableFacts, *, counts_repeats: bool) -> FreshEvents:
     """Make the table `fresh` from the table `staged`. With *counts_repeats* every staged event counts."""
     sql.create("repeated", facts.repeated("staged"))  # also where repeats count: it writes the runs of the names
     ((staged, repeats),) = sql.run(
@@ -37,7 +37,7 @@ def drop_repeats(sql: BuildEngine, facts: RunFacts | TableFacts, *, counts_repea
     )
     if counts_repeats:
         repeats = 0
-    without_repeats = "ANTI JOIN repeated USING (seq)" if repeats else ""
+    anti_join_sql = "ANTI JOIN repeated USING (seq)" if repeats else ""
     create = sql.create if staged <= MOST_EVENTS else sql.create_view
-    create("fresh", f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged {without_repeats}")
-    return FreshEvents(staged - repeats, repeats, without_repeats)
+    create("fresh", f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged {anti_join_sql}")
+    return FreshEvents(staged - repeats, repeats, anti_join_sql)
