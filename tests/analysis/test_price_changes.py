@@ -103,7 +103,7 @@ def test_the_effect_is_the_later_revenue_beside_the_earlier_price() -> None:
     before = tidy_frame("ilrd_revenue", timestamp=days[:6], **columns, ilrd_revenue=[9.0, 11.0] * 3)
     after = tidy_frame("ilrd_revenue", timestamp=days[6:], **columns, ilrd_revenue=[20.0, 20.0] * 3)
     row = price_changes(before, after, NETWORK).iloc[0]
-    assert (row["ratio"], row["effect"], row["volume"]) == (2.0, 60.0, 60)
+    assert (row["ratio"], row["effect"], row["impressions"]) == (2.0, 60.0, 60)
 
 
 def test_few_days_give_no_interval_and_no_direction() -> None:

@@ -55,7 +55,7 @@ _AMOUNTS: Final = (
     *(structs.replace(_AMOUNT, name=name) for name in ("before", "after")),
     structs.replace(_AMOUNT, name="change", about="volume + mix + price"),
     *(structs.replace(_AMOUNT, name=name) for name in PARTS),
-    *(Column(name, "count", about="impressions") for name in ("volume_before", "volume_after")),
+    *(Column(name, "count") for name in ("impressions_before", "impressions_after")),
     Column("segments", "count", about="the finest ones that the row consists of"),
 )
 _RATIO: Final = between(
@@ -89,7 +89,7 @@ def decompose(before: DataFrame, after: DataFrame, by: Dimensions) -> DataFrame:
     finest = _outer_join(_period_sums(before, cells, "before"), _period_sums(after, cells, "after"), cells)
     finest["change"] = finest["after"] - finest["before"]
     finest = finest.assign(**_change_parts(finest), segments=1)
-    numbers = ["before", "after", "change", *PARTS, "volume_before", "volume_after", "segments"]
+    numbers = ["before", "after", "change", *PARTS, "impressions_before", "impressions_after", "segments"]
     result = finest.groupby(keys, observed=True, dropna=False, sort=False)[numbers].sum().reset_index()
     result["kind"] = pd.Categorical(_segment_kinds(result), categories=list(KINDS))
     order = result["change"].abs().sort_values(ascending=False, kind="stable").index
@@ -115,7 +115,7 @@ def total_change(parts: DataFrame) -> DataFrame:
         parts = decomposition.decompose(*decomposition.split_in_halves(income), by="game")
         decomposition.total_change(parts)
     """
-    numbers = ["before", "after", "change", *PARTS, "volume_before", "volume_after", "segments"]
+    numbers = ["before", "after", "change", *PARTS, "impressions_before", "impressions_after", "segments"]
     return sum_over(parts, None, [name for name in numbers if name in parts])
 
 
@@ -201,7 +201,7 @@ def _part(frame: DataFrame, is_in: Series[bool], start: pd.Timestamp, end: pd.Ti
     named("p_value", about="corrected for the parts of the week"),
     named("p_adjusted", about="Holm, for all segments"),
     named("effect", about="what the change of all days did to the later revenue"),
-    Column("volume", "count", about="later impressions"),
+    named("impressions", about="of the later frame"),
 )
 def price_changes(
     before: DataFrame, after: DataFrame, by: Dimensions, *, within: Dimensions | None = None
@@ -251,7 +251,7 @@ def price_changes(
         result[name] = np.where(is_selected, selected, bound)
     with np.errstate(divide="ignore", invalid="ignore"):
         result["effect"] = result["money_after"] * (1 - 1 / found.estimates["all days"].value)
-    result = result.rename(columns={"volume_after": "volume"}).drop(columns="money_after")
+    result = result.rename(columns={"volume_after": "impressions"}).drop(columns="money_after")
     order = result["effect"].abs().sort_values(ascending=False, kind="stable").index
     return result.loc[order].reset_index(drop=True)
 
@@ -278,9 +278,9 @@ def _shared_dimensions(before: DataFrame, after: DataFrame) -> list[str]:
 
 
 def _period_sums(frame: DataFrame, by: Dimensions, name: str) -> DataFrame:
-    fields = {name: ("ilrd_revenue", "sum"), f"volume_{name}": ("ilrd_revenue", "event_count")}
+    fields = {name: ("ilrd_revenue", "sum"), f"impressions_{name}": ("ilrd_revenue", "event_count")}
     result = metric_sums(frame, by, **fields)
-    return result.astype({name: "float64", f"volume_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object"))
+    return result.astype({name: "float64", f"impressions_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object"))
 
 
 def _outer_join(before: DataFrame, after: DataFrame, keys: list[str]) -> DataFrame:
@@ -288,13 +288,13 @@ def _outer_join(before: DataFrame, after: DataFrame, keys: list[str]) -> DataFra
     for sums in (before, after):
         sums[keys] = sums[keys].where(sums[keys].notna(), None)
     result = before.merge(after, on=keys, how="outer", sort=False)
-    numbers = ["before", "volume_before", "after", "volume_after"]
+    numbers = ["before", "impressions_before", "after", "impressions_after"]
     return result.fillna(dict.fromkeys(numbers, 0)).astype(dict.fromkeys(keys, "category"))
 
 
 def _change_parts(result: DataFrame) -> dict[str, Series[Any]]:
     """Return volume, mix and price of each row (USD)."""
-    n0, n1 = (result[f"volume_{name}"].astype("float64") for name in ("before", "after"))
+    n0, n1 = (result[f"impressions_{name}"].astype("float64") for name in ("before", "after"))
     price_before = ratio(result["before"], n0).fillna(ratio(result["after"], n1)).fillna(0.0)
     growth = n1.sum() / n0.sum() if n0.sum() else 1.0
     volume = result["before"] * (growth - 1)
@@ -306,7 +306,7 @@ def _change_parts(result: DataFrame) -> dict[str, Series[Any]]:
 
 
 def _segment_kinds(result: DataFrame) -> Any:
-    is_there = {name: (result[f"volume_{name}"] > 0) | (result[name] != 0) for name in ("before", "after")}
+    is_there = {name: (result[f"impressions_{name}"] > 0) | (result[name] != 0) for name in ("before", "after")}
     return np.select([~is_there["before"], ~is_there["after"]], ["new", "vanished"], "kept")
 
 
