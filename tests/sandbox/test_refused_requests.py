@@ -255,7 +255,7 @@ def test_the_game_whose_key_signed_is_named(shared: Stage) -> None:
         (f"{GAME_KEY}%20", "the game key of Tile Saga is 32 lower-case"),
         (f"%7B{GAME_KEY}%7D", "the game key of Tile Saga is 32 lower-case"),
         (f"{GAME_KEY[:8]}-{GAME_KEY[8:]}", "the game key of Tile Saga is 32 lower-case"),
-        (GAME_KEY[:20], "part of that of Tile Saga"),
+        (GAME_KEY[:20], "part of the key of Tile Saga"),
         (SECRET_KEY, "holds a secret key"),
         ("key-of-acme", "or an API key"),
         ("1001", "the id or title of Tile Saga"),
