@@ -58,6 +58,10 @@ _UNITS: Final = re.compile(
     r"(?<!\w)(?:units?|quantity|qty|menge|stuck(?:zahl)?|quantite|unites|cantidad|unidades|quantidade|quantita|ilosc)(?!\w)"
     r"|数量|個数|수량"
 )
+_ROMANCE: Final = r"(?i:gasto|custo|coste|costo|investimento|inversi[oó]n|importe|receita|ingreso|instalac\w+)s?"
+_GOAL: Final = re.compile(  # in small letters; Meta is who is paid
+    rf"(?<![^\W_]){_ROMANCE}[ _]meta(?![^\W_])|(?<![^\W_])meta[ _]{_ROMANCE}"
+)
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -412,6 +416,7 @@ def header_meanings(header: str) -> Iterator[Meaning]:
     A measure beside a modifier, such as a planned cost, has that as its concept: it is none of the days of its row.
     """
     modifiers = [concept.name for concept, _, _ in concepts_in(folded_header(header)) if concept.role == "modifier"]
+    modifiers += ["planned"] if _GOAL.search(header) else []
     for meaning in _meanings_of_words(header):
         is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}
         yield replace(meaning, concept=modifiers[0], of=None) if is_modified else meaning
