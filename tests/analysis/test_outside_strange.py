@@ -432,3 +432,62 @@ def test_a_column_that_is_called_a_day_and_is_none_is_asked_about(file: WriteFil
     with pytest.raises(BadQuery, match=r'is no day, as its header says: .*roles=\{"Date": "text"\}'):
         outside_data.in_dollars(path)
     assert outside_data.in_dollars(path, roles={"Date": "text"})["spend"].sum() == 11
+
+
+MONTHS = ["{0},,", "28,10,1", "29,20,2", "30,30,4", "{2},60,7", "{1},,", "1,5,1", "2,7,3", "{2},12,4"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "total"),
+    [
+        ("Sep 26", "Oct 26", "Month total"), ("Sept. '26", "Okt. '26", "Monatssumme"),
+        ("sept-26", "oct-26", "Total du mois"), ("сент. 26", "окт. 26", "Итого за месяц"),
+        ("wrz 26", "paź 26", "Razem"), ("eyl 26", "eki 26", "Ay toplamı"),
+        ("26年9月", "26年10月", "月計"), ("ก.ย. 69", "ต.ค. 69", "รวม"), ("09/26", "10/26", "Totale mese"),
+        ("2026-09-01 00:00:00", "2026-10-01 00:00:00", "Total del mes"), ("Sep 26", "Oct 26", "Sum Oct"),
+        ("Sep 26", "Oct 26", ""), ("Sep 26", "Oct 26", "both weeks"), ("September 2026", "October 2026", "Oct total"),
+    ],
+)  # fmt: skip
+def test_days_below_months_of_two_digits(file: WriteFile, first: str, second: str, total: str) -> None:
+    """Sep 26 above numbers of days is September 2026; its total is known by its word, or by its numbers."""
+    path = file("\n".join(["Day,Meta (USD),Unity (USD)", *(row.format(first, second, total) for row in MONTHS), ""]))
+    assert outside_data.in_dollars(path, amount="Meta (USD)")["spend"].sum() == 72
+    table = gl.read_table(path, roles={"Day": "day"})
+    shown = [f"{day:%m-%d}" for day in table.starts]
+    assert shown == ["09-28", "09-29", "09-30", "10-01", "10-02"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("September", "October"), ("9月", "10月"), ("сентябрь", "октябрь")])
+def test_days_below_months_without_a_year_ask_for_it(file: WriteFile, first: str, second: str) -> None:
+    path = file("\n".join(["Day,Meta (USD),Unity (USD)", *(row.format(first, second, "Total") for row in MONTHS), ""]))
+    problem = gl.read_table(path).periods.problem
+    assert problem is not None
+    assert "year=2026" in str(problem)
+    table = gl.read_table(path, year=2026)
+    assert (len(table.rows), f"{table.starts[0]:%Y-%m-%d}") == (5, "2026-09-28")
+
+
+def test_a_day_cell_that_was_merged_over_names_is_no_total(file: WriteFile) -> None:
+    rows = ["Sep 26,,", "28,Meta,10", ",Unity,10", ",Moloco,20", "29,Meta,5", ",Unity,5"]
+    table = gl.read_table(file("\n".join(["Day,Network,Cost (USD)", *rows, ""])))
+    assert [f"{day:%d}" for day in table.starts] == ["28", "28", "28", "29", "29"]
+
+
+@pytest.mark.parametrize(
+    "word", ["Month total", "Total mes", "Monatssumme", "Итого за октябрь", "Average per day", "合計"]
+)
+@pytest.mark.parametrize("column", ["Day", "Clicks"])
+def test_a_word_of_totals_among_numbers_is_a_total(file: WriteFile, word: str, column: str) -> None:
+    """No day and no number is called so, whatever the column is."""
+    rows = [*(f"{day},{day}0" for day in range(1, 9)), f"{word},360"]
+    table = gl.read_table(file("\n".join([f"{column},Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").values.sum() == 360
+    assert table.notes == (
+        'row 10 of table.csv adds up others and is left out; totals="keep" keeps it',
+    ) or "row 10" in str(table)
+
+
+def test_a_pivot_with_headings_of_their_own_is_added_up_once(file: WriteFile) -> None:
+    """Rows that have no number are no part of what adds up."""
+    rows = ["First half,,", "a,10,1", "b,20,3", "so far,30,4", "Second half,,", "c,5,5", "d,7,6", "rest,12,11"]
+    assert outside_data.in_dollars(file("\n".join(["Where,Cost (USD),Clicks", *rows, ""])))["spend"].sum() == 42

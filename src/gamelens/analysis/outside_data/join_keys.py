@@ -116,9 +116,9 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
             pairs[left] = found[0]
             taken |= {role} if role else set()
     if not pairs:
-        left = next((name for name in names if name in _KEYS or is_datetime64_any_dtype(frame[name])), None)
-        left = left or next((name for name in names if not is_numeric_dtype(frame[name])), names[0])
-        rule = f'has no column that means one of the frame: name a pair with on={{"{left}": "..."}}'
+        keys = [name for name in names if name in _KEYS or is_datetime64_any_dtype(frame[name])]
+        keys += [name for name in names if not is_numeric_dtype(frame[name])]
+        rule = f'has no column that means one of the frame: name a pair with on={{"{[*keys, *names][0]}": "..."}}'
         rule += ', or who is paid in every row with network="..."' if PUBLISHER in frame else ""
         raise BadQuery("other", table.source, rule, [column.name for column in table.columns])
     return pairs

@@ -29,7 +29,14 @@ from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
 from gamelens.analysis.outside_data.stated_years import days_beside
-from gamelens.analysis.outside_data.total_words import AVERAGE, CANDIDATES, NAMELESS, TOTAL
+from gamelens.analysis.outside_data.total_words import (
+    AVERAGE,
+    AVERAGE_AT_ONE_END,
+    CANDIDATES,
+    NAMELESS,
+    TOTAL,
+    TOTAL_AT_ONE_END,
+)
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -170,6 +177,14 @@ class ColumnCells:
         return is_name
 
     @cached_property
+    def _is_day(self) -> NDArray[np.bool_]:
+        """Whether each text may name a day: it has no word of totals at one of its ends, either."""
+        is_day = self._is_name.copy()
+        for place, text in self.unlike_names.items():
+            is_day[place] &= not (TOTAL_AT_ONE_END.fullmatch(text) or AVERAGE_AT_ONE_END.fullmatch(text))
+        return is_day
+
+    @cached_property
     def named(self) -> list[str]:
         """The distinct texts that name something."""
         return self.texts if self._is_name.all() else self.distinct.filter(pa.array(self._is_name)).to_pylist()
@@ -272,18 +287,19 @@ class ColumnCells:
     def _read_times(self, language: str | None = None, *, are_months: bool = False) -> ParsedTimes | BadQuery:
         hints: dict[str, Any] = {"field": self.name, "day_first": self._day_first, "language": language}
         hints["beside"] = self._grid.columns
+        days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = read_times(self.named, **hints)
+                read = read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
                 within = stated.days if stated else None
-                dated = dates_of(self.named, year=self._year, within=within, are_months=are_months, **hints)
+                dated = dates_of(days, year=self._year, within=within, are_months=are_months, **hints)
                 if dated is None:
                     return error
                 by = f"year={self._year}" if self._year is not None else repr(stated.line) if stated else "its cells"
-                note = f"{self.name}: {self.named[0]} is read as {dated[0]}, by {by}"
+                note = f"{self.name}: {days[0]} is read as {dated[0]}, by {by}"
                 read = replace(read_times(dated, field=self.name), note=note, is_dated=True)
         except BadQuery as error:
             return error
@@ -295,7 +311,7 @@ class ColumnCells:
         if named is None:
             return None
         every = np.full(len(self.distinct) + 1, np.datetime64("NaT", "us"))
-        every[:-1][self._is_name] = named
+        every[:-1][self._is_day] = named
         return every
 
     @property
@@ -323,7 +339,7 @@ class ColumnCells:
         odd: dict[str, int] = {}
         times = 0
         for place, text in enumerate(self.texts[:_TRIED]):
-            if not self._is_name[place]:
+            if not self._is_day[place]:
                 continue
             try:
                 is_odd = read_times([text], field=self.name).until is not None  # a period beside days
