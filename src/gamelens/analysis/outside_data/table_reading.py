@@ -385,7 +385,8 @@ def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning |
         from_vendor = replace(from_vendor, of=same.of, concept=same.concept)
     for meaning in (*([from_vendor] if from_vendor else []), *of_header):
         if column_cells.allows(meaning) and not (meaning.role == "text" and column_cells.is_flag):
-            return meaning
+            is_moment = meaning.role == "hour" and column_cells.are_times and not column_cells.is_number
+            return replace(meaning, role="day", concept="time") if is_moment else meaning  # an hour with its day
     return column_cells.own_meaning()
 
 
