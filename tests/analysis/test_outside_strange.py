@@ -491,3 +491,74 @@ def test_a_pivot_with_headings_of_their_own_is_added_up_once(file: WriteFile) ->
     """Rows that have no number are no part of what adds up."""
     rows = ["First half,,", "a,10,1", "b,20,3", "so far,30,4", "Second half,,", "c,5,5", "d,7,6", "rest,12,11"]
     assert outside_data.in_dollars(file("\n".join(["Where,Cost (USD),Clicks", *rows, ""])))["spend"].sum() == 42
+
+
+KINDS = ["{0},US,{1},7,70", "{0},US,{2},100,50", "{0},DE,{1},9,90"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "texts"),
+    [
+        ("Result indicator", "Results", ("actions:mobile_app_install", "actions:link_click")),
+        ("Indicador de resultado", "Resultados", ("actions:mobile_app_install", "actions:link_click")),
+        ("Ergebnisindikator", "Ergebnisse", ("App-Installationen", "Link-Klicks")),
+        ("Индикатор результата", "Конверсии", ("установки", "клики")),
+        ("結果インジケーター", "コンバージョン数", ("インストール", "クリック")),
+        ("Product Type Identifier", "Units", ("1F", "IA1")),
+        ("Event Name", "Event Count", ("af_purchase", "af_tutorial_completion")),
+        ("Conversion action", "Conversions", ("First open", "Subscribe")),
+        ("Nombre del evento", "Cantidad", ("login", "compra")),
+    ],
+)
+@pytest.mark.parametrize("is_kind_last", [False, True])
+def test_counts_of_different_things_are_not_added_up(
+    file: WriteFile, kind: str, count: str, texts: tuple[str, str], *, is_kind_last: bool
+) -> None:
+    """Installs and clicks on links are no number together; the step of the refusal leaves those of one kind."""
+    rows = [row.format(day, *texts).split(",") for day in DAYS[:2] for row in KINDS]
+    header = ["Day", "Country", kind, count, "Spend (USD)"]
+    order = [0, 1, 3, 4, 2] if is_kind_last else [*range(5)]
+    path = file("\n".join(",".join(line[place] for place in order) for line in (header, *rows)) + "\n")
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    assert f"count, of several things by {kind}" in str(gl.read_table(path))
+    with pytest.raises(BadQuery, match=rf"{count} counts different things by {kind}, '{texts[0]}' and ") as refused:
+        gl.join(frame, path, on={"country_code": "Country"}, columns=[count])
+    assert f"totals={[texts[1]]!r} leaves the rows of {texts[0]!r} alone" in str(refused.value)
+    report = gl.join(frame, path, on={"country_code": "Country"}).report
+    assert any(f"{count} left out: it counts different things by {kind}" in said for said in report.warnings)
+    told = {"on": {"country_code": "Country"}, "columns": [count]}
+    assert gl.join(frame, path, **told, totals=[texts[1]]).frame[count].tolist() == [14, 18]
+    assert gl.join(frame, path, **told, how={count: "sum"}).frame[count].tolist() == [214, 18]
+
+
+def test_counts_of_one_kind_are_added_up(file: WriteFile) -> None:
+    """Also orders by event, installs beside results, and kinds that the frame keeps apart."""
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    told = {"on": {"country_code": "Country"}}
+    rows = ["US,install,7,1", "US,install,8,2", "DE,install,9,3"]
+    path = file("\n".join(["Country,Result indicator,Results,Installs", *rows, ""]))
+    assert gl.join(frame, path, **told).frame["Results"].tolist() == [15, 9]
+    rows = ["US,install,7,1", "US,click,8,2", "DE,install,9,3"]
+    path = file("\n".join(["Country,Result indicator,Results,Installs", *rows, ""]))
+    assert gl.join(frame, path, **told, columns=["Installs"]).frame["Installs"].tolist() == [3, 3]
+    path = file("\n".join(["Country,Event name,Purchases,Spend (USD)", *rows, ""]))
+    assert gl.join(frame, path, **told, columns=["Purchases"]).frame["Purchases"].tolist() == [15, 9]
+
+
+def test_counts_of_another_kind_by_key_are_said(file: WriteFile) -> None:
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    path = file("Country,Result indicator,Results,Spend (USD)\nUS,install,7,1\nDE,click,9,2\n")
+    said = "Results counts different things by Result indicator, which is not in the frame"
+    assert said in gl.join(frame, path, columns=["Results"]).report.warnings
+    assert said not in gl.join(frame, path).report.warnings
+
+
+def test_a_cost_per_result_of_different_things_is_left_out(file: WriteFile) -> None:
+    rows = ["US,install,7,70.00,10.00", "US,click,100,50.00,0.50", "DE,install,9,90.00,10.00", "FR,click,3,4.50,1.50"]
+    path = file("\n".join(["Country,Result indicator,Results,Spend (USD),Cost per result", *rows, ""]))
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    joined = gl.join(frame, path)
+    assert "Cost per result" not in joined.frame
+    assert any(
+        "Cost per result left out: it is a rate of Results, which counts" in said for said in joined.report.warnings
+    )

@@ -69,6 +69,9 @@ _ROMANCE: Final = r"(?i:gasto|custo|coste|costo|investimento|inversi[oó]n|impor
 _GOAL: Final = re.compile(  # in small letters; Meta is who is paid
     rf"(?<![^\W_]){_ROMANCE}[ _]meta(?![^\W_])|(?<![^\W_])meta[ _]{_ROMANCE}"
 )
+_ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
+    r"purchase|order|registration|kauf|achat|compra|acquist|покупк|crash|share|install|upgrade|update"
+)
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -488,6 +491,13 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
 def units_among(headers: Iterable[str]) -> str | None:
     """Return the header of the units sold, whose price another column may have."""
     return next((header for header in headers if _UNITS.search(folded_header(header))), None)
+
+
+def is_of_any_kind(header: str) -> bool:
+    """Return whether a header counts what another column names: results, conversions, events, units."""
+    counted = [(known.name, phrase) for known, phrase, _ in concepts_in(folded_header(header)) if known.role == "count"]
+    are_any = all(name in ("conversions", "events") and not _ONE_KIND.search(phrase) for name, phrase in counted)
+    return are_any and bool(counted)
 
 
 def is_exchange(header: str) -> tuple[str, str] | None:

@@ -51,6 +51,7 @@ from gamelens.analysis.outside_data.roles import (
     find_header,
     folded_header,
     header_meanings,
+    is_of_any_kind,
     units_among,
     vendor_of,
 )
@@ -255,7 +256,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
                 column, evidence=(*column.evidence, says), problem=column.problem or _unit_problem(column, unit)
             )
         columns.append(column)
-    columns = _with_weights(columns, meanings, cells, marks)
+    columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
@@ -580,6 +581,18 @@ def _with_weights(
             column = replace(column, weight=stated)
         result.append(column)
     return result
+
+
+def _with_kinds(columns: list[OutsideColumn]) -> list[OutsideColumn]:
+    """Return *columns*, counts such as results with the column that says what each is of, if there are several."""
+    texts = [column for column in columns if column.role in ("text", "identifier") and column.values.nunique() > 1]
+    kinds = [column.name for column in texts if any(known.concept == "kind" for known in header_meanings(column.name))]
+    if not kinds:
+        return columns
+    return [
+        replace(column, kinds=kinds[0]) if column.role == "count" and is_of_any_kind(column.name) else column
+        for column in columns
+    ]
 
 
 def _of_one_unit(
