@@ -24,6 +24,7 @@ from gamelens.analysis.outside_data.match_report import (
     key_text,
     lookalikes,
     matched_share,
+    of_one_platform,
 )
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.read_table import read_table
@@ -144,6 +145,7 @@ def join(
             *right.notes,
             *_about_unknown(right.unknown, pairs, table),
             *lookalikes(left_keys, right.keys, pairs, table),
+            *of_one_platform(df, pairs, table),
             *double_counting(right.values, matches, repeats, table),
             *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
         ),

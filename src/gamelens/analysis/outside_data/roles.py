@@ -72,6 +72,8 @@ _GOAL: Final = re.compile(  # in small letters; Meta is who is paid
 _ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
     r"purchase|order|registration|kauf|achat|compra|acquist|покупк|crash|share|install|upgrade|update"
 )
+_PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
+_BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -491,6 +493,15 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
 def units_among(headers: Iterable[str]) -> str | None:
     """Return the header of the units sold, whose price another column may have."""
     return next((header for header in headers if _UNITS.search(folded_header(header))), None)
+
+
+def platform_beside(app: str) -> str | None:
+    """Return the platform in the name of an app: in brackets, or at one of its ends; None for none, or two."""
+    match = _BESIDE_APP.fullmatch(app.strip())
+    said = [part for inner in _BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
+    said += [part for part in (match.groups() if match else ()) if part]
+    platforms = {platform for part in said if (platform := canonical_name(part.strip(), "platform")) is not None}
+    return min(platforms) if len(platforms) == 1 else None
 
 
 def is_of_any_kind(header: str) -> bool:

@@ -52,6 +52,7 @@ from gamelens.analysis.outside_data.roles import (
     folded_header,
     header_meanings,
     is_of_any_kind,
+    platform_beside,
     units_among,
     vendor_of,
 )
@@ -271,6 +272,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         named = next((column.name for column in columns if column.role == "network"), "publisher")
         step = f'roles={{"{named}": "text"}} if that is something else'
         raise BadQuery("network", given["network"], f"is not what the column {named} says: leave one out, {step}")
+    columns += _platforms_of_apps(columns)
     return OutsideTable(
         source=grid.source,
         vendor=vendor.name if vendor else None,
@@ -288,6 +290,24 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _platforms_of_apps(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
+    """Return the platforms that the names of apps have beside them, as a column, if no other column says them.
+
+    Such as those of Tile Harbor (Android) and Tile Harbor - iOS.
+    """
+    apps = [column for column in columns if column.role == "app"]
+    if len(apps) != 1 or any(column.role == "platform" for column in columns):
+        return []
+    app, names = apps[0], {column.name for column in columns}
+    found = {text: platform_beside(str(text)) for text in app.values.dropna().unique()}
+    example = next((text for text, platform in found.items() if platform is not None), None)
+    if example is None:
+        return []
+    name = next(name for name in ("platform", f"{app.name}: platform", "\0platform") if name not in names)
+    values = Series(app.values.astype("object").map(found), dtype="str").astype("category")
+    return [OutsideColumn(name, "platform", values, (Evidence("platform", app.name, str(example)),))]
 
 
 def _stated_currencies(
