@@ -721,3 +721,59 @@ def test_assumed_days_are_reported(revenue: DataFrame, file: WriteFile) -> None:
     frame, report = gl.join(revenue, file("day,geo,spend\n01.11.26,US,5\n25.11.26,US,6\n"), on=ON)
     assert frame["spend"].tolist()[0] == 5
     assert "day: 01.11.26 is read as 2026-11-01" in report.warnings
+
+
+@pytest.mark.parametrize(
+    ("android", "ios"),
+    [
+        ("Tile Harbor (Android)", "Tile Harbor (iOS)"),
+        ("Tile Harbor [Google Play]", "Tile Harbor [App Store]"),
+        ("Tile Harbor (Android, Unity)", "Tile Harbor (iPhone, Unity)"),
+        ("Tile Harbor（Android）", "Tile Harbor（iOS）"),
+    ],
+)
+def test_the_platform_in_the_name_of_an_app_is_a_key(file: WriteFile, android: str, ios: str) -> None:
+    """Numbers of Android are none of iOS; without platforms in the frame, they are added up, or said to be of one."""
+    frame = tidy_frame("new_users", game=["Tile Harbor"] * 2, platform=["ios", "android"], new_users=[1, 2])
+    header = "App,Country,Earnings (USD)\n"
+    both = file(f'{header}"{android}",US,5\n"{android}",DE,7\n"{ios}",US,1\n')
+    for on in (None, {"game": "App"}):
+        joined = gl.join(frame, both, on=on)
+        assert joined.frame["Earnings (USD)"].tolist() == [1, 12]
+        assert joined.report.on["platform"] == "platform"
+    without = frame.drop(columns="platform").iloc[:1]
+    joined = gl.join(without, both)
+    assert joined.frame["Earnings (USD)"].tolist() == [13]
+    assert not any("alone" in said for said in joined.report.warnings)
+    one = file(f'{header}"{android}",US,5\n"{android}",DE,7\n', "one.csv")
+    assert gl.join(frame, one).frame["Earnings (USD)"].fillna(0).tolist() == [0, 12]
+    said = " ".join(gl.join(without, one).report.warnings)
+    assert f"one.csv is of android alone, by App ({android}), and the frame counts all platforms" in said
+    asked = with_query(without.copy(), where={"platform": "android"})
+    assert not any("alone" in said for said in gl.join(asked, one).report.warnings)
+
+
+@pytest.mark.parametrize(
+    ("name", "platform"),
+    [
+        ("Tile Harbor - Android", "android"), ("tile_harbor_ios", "ios"), ("iOS | Tile Harbor", "ios"),
+        ("com.example.android", "android"), ("Android: Tile Harbor", "android"), ("Curios", None), ("Androids 2", None),
+        ("Apple Picker", None), ("Tile Harbor (iOS/Android)", None), ("Tile Harbor (Free)", None),
+    ],
+)  # fmt: skip
+def test_platforms_stand_at_an_end_of_names_of_apps(file: WriteFile, name: str, platform: str | None) -> None:
+    table = gl.read_table(file(f"App,Clicks\n{name},1\nAnother Game,2\n"))
+    found = [column.values.astype("object").iloc[0] for column in table.of_role("platform")]
+    assert found == ([platform] if platform else [])
+
+
+def test_a_column_of_platforms_wins_over_names_of_apps(file: WriteFile) -> None:
+    table = gl.read_table(file("App,OS,Clicks\nTile Harbor (Android),iOS,1\n"))
+    assert [column.name for column in table.of_role("platform")] == ["OS"]
+
+
+def test_a_table_of_one_platform_beside_all_is_said(file: WriteFile, revenue: DataFrame) -> None:
+    """Also where a column says it."""
+    path = file("geo,Platform,clicks\nUS,Android,1\nNA,Android,2\n")
+    warnings = gl.join(revenue, path, on={"country_code": "geo"}).report.warnings
+    assert any(said.startswith("spend.csv is of android alone, by Platform, and") for said in warnings)

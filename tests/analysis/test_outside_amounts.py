@@ -121,7 +121,9 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
         "Planned cost", "Cost forecast", "plan_cost", "Spend (target)", "Geplante Kosten", "Kosten Soll", "Coût prévu",
         "Coste previsto", "Custo planejado", "Costi previsti", "Koszt planowany", "Плановые расходы", "目标消耗",
         "予測費用", "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit",
-        "Max. cost", "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz",
+        "Max. cost", "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz", "Meta de gasto", "Gasto meta",
+        "Meta do investimento", "custo_meta", "Inversión planificada", "Custos planejados", "Spesa pianificata",
+        "Verba", "Tagesbudget", "Запланированные расходы", "Coûts planifiés",
     ],
 )  # fmt: skip
 def test_what_was_planned_compared_or_limited_is_no_cost(tmp_path: Path, header: str) -> None:
@@ -134,9 +136,20 @@ def test_what_was_planned_compared_or_limited_is_no_cost(tmp_path: Path, header:
     assert outside_data.in_dollars(alone, header)["spend"].tolist() == [30, 10, 20]
 
 
-@pytest.mark.parametrize("header", ["Estimated cost", "Actual spend", "Amount", "Coste estimado", "Kosten geschätzt"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Estimated cost", "Actual spend", "Amount", "Coste estimado", "Kosten geschätzt", "Investimento", "Inversión",
+        "Meta spend", "Investimento Meta Ads por país e dia", "Gasto Meta", "cost_meta", "META_SPEND", "Meta Kosten",
+        "Spend (Meta)", "Budget spent", "Presupuesto gastado", "Verbrauchtes Budget", "Orçamento utilizado",
+        "Budget consommé", "Budget speso", "已用预算",
+    ],
+)  # fmt: skip
 def test_what_was_spent_is_a_cost(tmp_path: Path, header: str) -> None:
-    """An estimate of a network is what it bills, and an amount in a file of its own may be what was spent."""
+    """An estimate of a network is what it bills, and an amount in a file of its own may be what was spent.
+
+    Meta, which is a goal in Portuguese, is who is paid; what was spent of a budget is a cost.
+    """
     path = written(tmp_path, f"{header},Currency", ["3,USD", "1,USD"])
     assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [4.0]
 

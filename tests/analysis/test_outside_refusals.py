@@ -267,3 +267,22 @@ def test_a_file_of_another_kind_can_be_passed_as_a_frame(tmp_path: Path, name: s
         gl.read_table(tmp_path / name)
     if name.endswith("json"):
         assert gl.read_table(pd.read_json(tmp_path / name)).period == "day"
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        ({"timestamp": DAYS}, "timestamp"),
+        ({"country_code": ["DE", "US"] * 2}, "country_code"),
+        ({"timestamp": DAYS, "platform": ["ios", "android"] * 2}, "timestamp"),
+        ({"app_version": ["1", "2"] * 2}, "app_version"),
+    ],
+)
+def test_the_pair_that_a_join_asks_for_has_a_column_of_the_frame(
+    tmp_path: Path, keys: dict[str, list[str]], named: str
+) -> None:
+    path = tmp_path / "other.csv"
+    path.write_text("thing,Spend (USD)\nx,1\ny,2\n", encoding="utf-8")
+    frame = tidy_frame("new_users", **keys, new_users=[1, 2, 3, 4])
+    with pytest.raises(BadQuery, match=rf'name a pair with on=\{{"{named}": "\.\.\."\}}'):
+        gl.join(frame, path)

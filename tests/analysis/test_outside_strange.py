@@ -432,3 +432,133 @@ def test_a_column_that_is_called_a_day_and_is_none_is_asked_about(file: WriteFil
     with pytest.raises(BadQuery, match=r'is no day, as its header says: .*roles=\{"Date": "text"\}'):
         outside_data.in_dollars(path)
     assert outside_data.in_dollars(path, roles={"Date": "text"})["spend"].sum() == 11
+
+
+MONTHS = ["{0},,", "28,10,1", "29,20,2", "30,30,4", "{2},60,7", "{1},,", "1,5,1", "2,7,3", "{2},12,4"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "total"),
+    [
+        ("Sep 26", "Oct 26", "Month total"), ("Sept. '26", "Okt. '26", "Monatssumme"),
+        ("sept-26", "oct-26", "Total du mois"), ("сент. 26", "окт. 26", "Итого за месяц"),
+        ("wrz 26", "paź 26", "Razem"), ("eyl 26", "eki 26", "Ay toplamı"),
+        ("26年9月", "26年10月", "月計"), ("ก.ย. 69", "ต.ค. 69", "รวม"), ("09/26", "10/26", "Totale mese"),
+        ("2026-09-01 00:00:00", "2026-10-01 00:00:00", "Total del mes"), ("Sep 26", "Oct 26", "Sum Oct"),
+        ("Sep 26", "Oct 26", ""), ("Sep 26", "Oct 26", "both weeks"), ("September 2026", "October 2026", "Oct total"),
+    ],
+)  # fmt: skip
+def test_days_below_months_of_two_digits(file: WriteFile, first: str, second: str, total: str) -> None:
+    """Sep 26 above numbers of days is September 2026; its total is known by its word, or by its numbers."""
+    path = file("\n".join(["Day,Meta (USD),Unity (USD)", *(row.format(first, second, total) for row in MONTHS), ""]))
+    assert outside_data.in_dollars(path, amount="Meta (USD)")["spend"].sum() == 72
+    table = gl.read_table(path, roles={"Day": "day"})
+    shown = [f"{day:%m-%d}" for day in table.starts]
+    assert shown == ["09-28", "09-29", "09-30", "10-01", "10-02"]
+
+
+@pytest.mark.parametrize(("first", "second"), [("September", "October"), ("9月", "10月"), ("сентябрь", "октябрь")])
+def test_days_below_months_without_a_year_ask_for_it(file: WriteFile, first: str, second: str) -> None:
+    path = file("\n".join(["Day,Meta (USD),Unity (USD)", *(row.format(first, second, "Total") for row in MONTHS), ""]))
+    problem = gl.read_table(path).periods.problem
+    assert problem is not None
+    assert "year=2026" in str(problem)
+    table = gl.read_table(path, year=2026)
+    assert (len(table.rows), f"{table.starts[0]:%Y-%m-%d}") == (5, "2026-09-28")
+
+
+def test_a_day_cell_that_was_merged_over_names_is_no_total(file: WriteFile) -> None:
+    rows = ["Sep 26,,", "28,Meta,10", ",Unity,10", ",Moloco,20", "29,Meta,5", ",Unity,5"]
+    table = gl.read_table(file("\n".join(["Day,Network,Cost (USD)", *rows, ""])))
+    assert [f"{day:%d}" for day in table.starts] == ["28", "28", "28", "29", "29"]
+
+
+@pytest.mark.parametrize(
+    "word", ["Month total", "Total mes", "Monatssumme", "Итого за октябрь", "Average per day", "合計"]
+)
+@pytest.mark.parametrize("column", ["Day", "Clicks"])
+def test_a_word_of_totals_among_numbers_is_a_total(file: WriteFile, word: str, column: str) -> None:
+    """No day and no number is called so, whatever the column is."""
+    rows = [*(f"{day},{day}0" for day in range(1, 9)), f"{word},360"]
+    table = gl.read_table(file("\n".join([f"{column},Cost (USD)", *rows, ""])))
+    assert table.column("Cost (USD)").values.sum() == 360
+    assert table.notes == (
+        'row 10 of table.csv adds up others and is left out; totals="keep" keeps it',
+    ) or "row 10" in str(table)
+
+
+def test_a_pivot_with_headings_of_their_own_is_added_up_once(file: WriteFile) -> None:
+    """Rows that have no number are no part of what adds up."""
+    rows = ["First half,,", "a,10,1", "b,20,3", "so far,30,4", "Second half,,", "c,5,5", "d,7,6", "rest,12,11"]
+    assert outside_data.in_dollars(file("\n".join(["Where,Cost (USD),Clicks", *rows, ""])))["spend"].sum() == 42
+
+
+KINDS = ["{0},US,{1},7,70", "{0},US,{2},100,50", "{0},DE,{1},9,90"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "texts"),
+    [
+        ("Result indicator", "Results", ("actions:mobile_app_install", "actions:link_click")),
+        ("Indicador de resultado", "Resultados", ("actions:mobile_app_install", "actions:link_click")),
+        ("Ergebnisindikator", "Ergebnisse", ("App-Installationen", "Link-Klicks")),
+        ("Индикатор результата", "Конверсии", ("установки", "клики")),
+        ("結果インジケーター", "コンバージョン数", ("インストール", "クリック")),
+        ("Product Type Identifier", "Units", ("1F", "IA1")),
+        ("Event Name", "Event Count", ("af_purchase", "af_tutorial_completion")),
+        ("Conversion action", "Conversions", ("First open", "Subscribe")),
+        ("Nombre del evento", "Cantidad", ("login", "compra")),
+    ],
+)
+@pytest.mark.parametrize("is_kind_last", [False, True])
+def test_counts_of_different_things_are_not_added_up(
+    file: WriteFile, kind: str, count: str, texts: tuple[str, str], *, is_kind_last: bool
+) -> None:
+    """Installs and clicks on links are no number together; the step of the refusal leaves those of one kind."""
+    rows = [row.format(day, *texts).split(",") for day in DAYS[:2] for row in KINDS]
+    header = ["Day", "Country", kind, count, "Spend (USD)"]
+    order = [0, 1, 3, 4, 2] if is_kind_last else [*range(5)]
+    path = file("\n".join(",".join(line[place] for place in order) for line in (header, *rows)) + "\n")
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    assert f"count, of several things by {kind}" in str(gl.read_table(path))
+    with pytest.raises(BadQuery, match=rf"{count} counts different things by {kind}, '{texts[0]}' and ") as refused:
+        gl.join(frame, path, on={"country_code": "Country"}, columns=[count])
+    assert f"totals={[texts[1]]!r} leaves the rows of {texts[0]!r} alone" in str(refused.value)
+    report = gl.join(frame, path, on={"country_code": "Country"}).report
+    assert any(f"{count} left out: it counts different things by {kind}" in said for said in report.warnings)
+    told = {"on": {"country_code": "Country"}, "columns": [count]}
+    assert gl.join(frame, path, **told, totals=[texts[1]]).frame[count].tolist() == [14, 18]
+    assert gl.join(frame, path, **told, how={count: "sum"}).frame[count].tolist() == [214, 18]
+
+
+def test_counts_of_one_kind_are_added_up(file: WriteFile) -> None:
+    """Also orders by event, installs beside results, and kinds that the frame keeps apart."""
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    told = {"on": {"country_code": "Country"}}
+    rows = ["US,install,7,1", "US,install,8,2", "DE,install,9,3"]
+    path = file("\n".join(["Country,Result indicator,Results,Installs", *rows, ""]))
+    assert gl.join(frame, path, **told).frame["Results"].tolist() == [15, 9]
+    rows = ["US,install,7,1", "US,click,8,2", "DE,install,9,3"]
+    path = file("\n".join(["Country,Result indicator,Results,Installs", *rows, ""]))
+    assert gl.join(frame, path, **told, columns=["Installs"]).frame["Installs"].tolist() == [3, 3]
+    path = file("\n".join(["Country,Event name,Purchases,Spend (USD)", *rows, ""]))
+    assert gl.join(frame, path, **told, columns=["Purchases"]).frame["Purchases"].tolist() == [15, 9]
+
+
+def test_counts_of_another_kind_by_key_are_said(file: WriteFile) -> None:
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    path = file("Country,Result indicator,Results,Spend (USD)\nUS,install,7,1\nDE,click,9,2\n")
+    said = "Results counts different things by Result indicator, which is not in the frame"
+    assert said in gl.join(frame, path, columns=["Results"]).report.warnings
+    assert said not in gl.join(frame, path).report.warnings
+
+
+def test_a_cost_per_result_of_different_things_is_left_out(file: WriteFile) -> None:
+    rows = ["US,install,7,70.00,10.00", "US,click,100,50.00,0.50", "DE,install,9,90.00,10.00", "FR,click,3,4.50,1.50"]
+    path = file("\n".join(["Country,Result indicator,Results,Spend (USD),Cost per result", *rows, ""]))
+    frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
+    joined = gl.join(frame, path)
+    assert "Cost per result" not in joined.frame
+    assert any(
+        "Cost per result left out: it is a rate of Results, which counts" in said for said in joined.report.warnings
+    )

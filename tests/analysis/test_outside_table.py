@@ -494,6 +494,60 @@ def test_midnights_of_another_zone_are_asked_about(file: WriteFile, texts: list[
 
 
 @pytest.mark.parametrize(
+    ("header", "zones", "hours", "days"),
+    [
+        ("Hour (account time zone)", ["PDT", "PST"], "07:00 in UTC", [3.0, 12.0]),
+        ("Hour", ["+09:00", "+09:00"], "15:00 in UTC", [3.0, 12.0]),
+        ("Time", ["America/Los_Angeles"] * 2, "07:00 in UTC", [3.0, 12.0]),
+    ],
+)
+def test_hours_that_name_a_zone_say_so(
+    file: WriteFile, header: str, zones: list[str], hours: str, days: list[float]
+) -> None:
+    """In the table and the report of a join, with the days that are incomplete, and what has the days of the zone."""
+    times = [f"2026-10-31 00:00 {zones[0]}", f"2026-10-31 20:00 {zones[0]}", f"2026-11-01 05:00 {zones[1]}"]
+    times += [f"2026-11-01 23:00 {zones[1]}"]
+    rows = [f"{time},{spend}" for time, spend in zip(times, (1, 2, 4, 8), strict=True)]
+    path = file("\n".join([f"{header},Spend (USD)", *rows, ""]))
+    said = next(note for note in gl.read_table(path).notes if "names" in note)
+    frame = tidy_frame("new_users", timestamp=["2026-10-31", "2026-11-01"], new_users=[1, 2])
+    assert said in gl.join(frame, path).report.warnings
+    assert f"{header} names {' and '.join(dict.fromkeys(zones))}: '{times[0]}' is read as" in said
+    assert hours in said
+    assert "Incomplete in UTC: 2026-10-3" in said
+    roles = {header: {"role": "day", "local": True}}
+    assert f'roles={{"{header}": {{"role": "day", "local": True}}}}' in said
+    dollars = outside_data.in_dollars(path, roles=roles)
+    assert dollars.groupby(dollars["timestamp"].dt.floor("D"))["spend"].sum().tolist() == days
+    assert "those of a frame are of UTC" in str(gl.read_table(path, roles=roles))
+
+
+@pytest.mark.parametrize(
+    ("text", "zone"),
+    [
+        ("Day (PST),Spend (USD)\n", "PST"),
+        ("Day (America/New_York),Spend (USD)\n", "America/New_York"),
+        ("Day (account time zone),Spend (USD)\n", "another zone"),
+        ("Zeitzone: (GMT+02:00) Berlin\n\nTag,Kosten (USD)\n", "GMT+02:00"),
+        ("Day (UTC),Spend (USD)\n", None),
+        ("Day (Install/Event),Spend (USD)\n", None),
+        ("Day,Spend (USD)\n", None),
+    ],
+)
+def test_the_zone_of_days_is_said_where_the_file_states_it(file: WriteFile, text: str, zone: str | None) -> None:
+    """A header or a line above it does."""
+    notes = " ".join(gl.read_table(file(f"{text}2026-10-31,1\n2026-11-01,2\n2026-11-02,4\n")).notes)
+    assert (f"days are those of {zone} (" in notes) == (zone is not None)
+    assert ("those of a frame are of UTC" in notes) == (zone is not None)
+
+
+def test_times_of_a_frame_in_another_zone_say_so() -> None:
+    moments = pd.date_range("2026-10-31 20:00", periods=3, freq="h", tz="America/Los_Angeles")
+    table = gl.read_table(pd.DataFrame({"time": moments, "spend": [1.0, 2.0, 4.0]}))
+    assert any("time has times of America/Los_Angeles, and days are those of UTC" in note for note in table.notes)
+
+
+@pytest.mark.parametrize(
     ("arguments", "field"),
     [
         ({"roles": {"x": "count"}}, "roles"),

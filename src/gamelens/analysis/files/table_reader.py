@@ -167,6 +167,13 @@ def read_grid(
             names[place] = f"{name} ({len(alike) + 1})" if alike else name or f"column_{place + 1}"
     if twice := [name for name, count in Counter(names.values()).items() if count > 1]:
         raise BadQuery("other", grid.source, f"has two columns that are called {min(twice)}: rename one of them")
+    for place, name in names.items():
+        zone = getattr(grid.cells.column(place).type, "tz", None)
+        if zone and zone.upper() not in ("UTC", "ETC/UTC", "+00:00"):
+            notes.append(
+                f'{name} has times of {zone}, and days are those of UTC; table["{name}"].dt.tz_localize(None) '
+                f"of a pandas frame has the days of the zone"
+            )
     grid = replace(grid, notes=(*grid.notes, *notes))
     columns = [_to_plain_type(grid.cells.column(place), missing) for place in names]
     pa.default_memory_pool().release_unused()  # of reading, which takes more than the cells

@@ -28,6 +28,7 @@ _HOWS: Final[dict[str, frozenset[str]]] = {
         ("text", "network", "campaign", "app", "platform", "format", "country"), frozenset({"join", "last"})
     ),
 }
+_MOST_NAMED: Final = 20  # texts in a step
 _EQUAL: Final = frozenset({"distinct", "number", "cumulative", "stock"})
 """Roles whose equal values do not pass: two campaigns may each reach 100 players."""
 
@@ -85,6 +86,7 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
                 "how", how, f"is not possible for {column.name}, a {column.role}", sorted(_HOWS.get(column.role, ()))
             )
         return Combined(_chosen(values, how, table, rows, groups), _one_currency(column, rows, groups))
+    _check_one_kind(table, column, rows, groups)
     if column.role in ("amount", "count"):
         return Combined(_sums(values, groups), _one_currency(column, rows, groups))
     if column.role not in _EQUAL and (_same_in(values, groups)):
@@ -100,6 +102,39 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
 
 def _sums(values: Series[Any], groups: Groups) -> Series[Any]:
     return values.groupby(groups).sum(min_count=1).reset_index(drop=True)
+
+
+def _check_one_kind(
+    table: OutsideTable, column: OutsideColumn, rows: Groups, groups: Groups, of: str | None = None
+) -> None:
+    """Raise `BadQuery` if the rows of a key count different things, such as installs and clicks on links.
+
+    *of* is a rate that the counts are part of.
+    """
+    if column.kinds is None:
+        return
+    kinds = table.column(column.kinds).values.astype("object")
+    is_used = column.values.iloc[rows].fillna(0).to_numpy() != 0
+    used, groups = rows[is_used], groups[is_used]
+    codes = Series(pd.factorize(kinds.iloc[used])[0])
+    unlike = (codes != codes.groupby(groups).transform("first")).to_numpy()
+    if not unlike.any():
+        return
+    other = int(unlike.argmax())
+    first = int((groups == groups[other]).argmax())
+    pair = [kinds.iloc[used[place]] for place in (first, other)]
+    said = " and ".join("no value" if pd.isna(kind) else repr(kind) for kind in pair)
+    where = f"rows {table.rows[used[first]]} and {table.rows[used[other]]}"
+    rule = f"counts different things by {column.kinds}, {said} within one key ({where}): "
+    stay = next(kind for kind in pair if not pd.isna(kind))
+    others = [kind for kind in kinds.dropna().unique() if kind != stay]
+    if kinds.iloc[used].notna().all() and len(others) <= _MOST_NAMED:
+        rule += f"totals={others!r} leaves the rows of {stay!r} alone, "
+    else:
+        rule += f'pass a frame without the others, table[table["{column.kinds}"] == {stay!r}], '
+    if of is not None:
+        raise BadQuery(of, UNSET, f"is a rate of {column.name}, which {rule.removesuffix(', ')}")
+    raise BadQuery(column.name, UNSET, f'{rule}how={{"{column.name}": "sum"}} adds up all')
 
 
 def _firsts(values: Series[Any], groups: Groups) -> Series[Any]:
@@ -143,6 +178,7 @@ def _weighted(
     if isinstance(weight, ColumnQuotient):
         parts = [table.column(name) for name in (weight.numerator, weight.denominator)]
         for part in parts:
+            _check_one_kind(table, part, rows, groups, of=column.name)
             _one_currency(part, rows, groups)
         above, below = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in parts)
         is_known = above.notna() & below.notna()

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pandas import Series
 
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meaning, groups_of, summands_of
-from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES, ColumnCells, Meaning, groups_of, summands_of
+from gamelens.analysis.outside_data.total_words import AVERAGE, AVERAGE_AT_ONE_END, TOTAL, TOTAL_AT_ONE_END
 
 _ROUNDING: Final = 0.005
 _FEWEST_PARTS: Final = 2
@@ -45,13 +45,18 @@ def rows_by_word(
 ) -> RowsByWord:
     """Return the rows with a word of totals or averages in one of *names*.
 
-    A word of totals in a column of keys or days, a word of averages among days, and a row without any other name need
-    no proof. *is_decided*: the reader has named the rows to leave out, and is not asked.
+    A word of totals in a column of keys, such a word or one of averages among days or numbers, and a row without any
+    other name need no proof. *is_decided*: the reader has named the rows to leave out, and is not asked.
     """
     mask, notes, rules = left_out.copy(), [], []
     has_text = {name: cells[name].codes >= 0 for name in names}
     doubted: list[tuple[str, int]] = []
-    for name in names:
+    measures = [name for name, column in cells.items() if meanings[name].role in MEASURES and not column.is_typed]
+    for name in (*measures, *(name for name in names if meanings[name].role in TIMES)):
+        for place, text in cells[name].unlike_names.items():  # a text that is no day and no number
+            if TOTAL_AT_ONE_END.fullmatch(text) or AVERAGE_AT_ONE_END.fullmatch(text):
+                mask |= cells[name].codes == place
+    for name in [name for name in names if meanings[name].role not in TIMES]:
         role, column = meanings[name].role, cells[name]
         others = [rows for other, rows in has_text.items() if other != name]
         has_others = np.logical_or.reduce(others) if others else np.ones(len(mask), dtype=bool)
@@ -60,7 +65,7 @@ def rows_by_word(
             if not (is_total or is_average):
                 continue
             rows = column.codes == place
-            if role in TIMES or (is_total and (role in KEYS or name == grid.columns[0])):
+            if is_total and (role in KEYS or name == grid.columns[0]):
                 mask |= rows
             else:
                 mask |= rows & ~has_others

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from copy import deepcopy
 from typing import Any, Final, Literal, NamedTuple
 
@@ -24,8 +24,9 @@ from gamelens.analysis.outside_data.match_report import (
     key_text,
     lookalikes,
     matched_share,
+    of_one_platform,
 )
-from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
 from gamelens.analysis.outside_data.row_periods import periods_of_column
@@ -144,6 +145,7 @@ def join(
             *right.notes,
             *_about_unknown(right.unknown, pairs, table),
             *lookalikes(left_keys, right.keys, pairs, table),
+            *of_one_platform(df, pairs, table),
             *double_counting(right.values, matches, repeats, table),
             *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
         ),
@@ -219,8 +221,7 @@ def _right(
         unit = known[0] if len(known) == 1 else "several" if known else "unknown"
         kind = _kind(of_table.role, is_money=of_table.is_money)
         described[name] = JoinedColumn(kind=kind, unit=unit if of_table.is_money else "")
-        if of_table.money_problem is not None and of_table.currencies is not None:  # what is said contradicts itself
-            notes.append(f"{name} {of_table.money_problem.rule}")
+        notes += _about_column(of_table, {*pairs.values(), *(combined.keys() - {name}), *table.how})
     count = range(int(is_first.sum()))
     return _Right(
         keys=kept[is_first].reset_index(drop=True),
@@ -234,6 +235,16 @@ def _right(
         notes=tuple(notes),
         is_finer=is_finer,
     )
+
+
+def _about_column(column: OutsideColumn, known: Set[str]) -> list[str]:
+    """Return notes on a column that is added: what its numbers are in doubt of. The frame has the columns *known*."""
+    notes = []
+    if column.kinds is not None and not known & {column.kinds, column.name}:
+        notes.append(f"{column.name} counts different things by {column.kinds}, which is not in the frame")
+    if column.money_problem is not None and column.currencies is not None:  # what is said contradicts itself
+        notes.append(f"{column.name} {column.money_problem.rule}")
+    return notes
 
 
 def _left_out(

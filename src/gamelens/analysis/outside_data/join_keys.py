@@ -75,6 +75,7 @@ def pairs_of(on: On | None, frame: DataFrame, table: OutsideTable) -> dict[str, 
             raise BadQuery("on", left, "is a measured number, not a key: join on timestamp or a dimension")
     if len(set(pairs.values())) < len(pairs):
         raise BadQuery("on", [*pairs.values()], f"names a column of {table.source} twice")
+    known = {column.name for column in table.columns}
     has_days = any(is_datetime64_any_dtype(frame[left]) for left in pairs)
     has_days |= "timestamp" not in frame or table.periods.column in pairs.values()
     if not has_days and table.period is not None:
@@ -82,6 +83,10 @@ def pairs_of(on: On | None, frame: DataFrame, table: OutsideTable) -> dict[str, 
         is_sure = table.periods.evidence is not None and table.periods.evidence.where != "cells"
         if is_sure or names.duplicated().any():  # days are compared too, whatever names are given for the rest
             pairs = {"timestamp": table.periods.column} | pairs
+    of_apps = [column.name for column in table.of_role("platform") if column.name not in table.grid.columns]
+    is_app_compared = any(table.column(right).role == "app" for right in pairs.values() if right in known)
+    if of_apps and is_app_compared and "platform" in frame and "platform" not in pairs:
+        pairs |= {"platform": of_apps[0]}  # which is part of the name
     return pairs
 
 
@@ -116,7 +121,9 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
             pairs[left] = found[0]
             taken |= {role} if role else set()
     if not pairs:
-        rule = 'has no column that means one of the frame: name a pair with on={"country_code": "..."}'
+        keys = [name for name in names if name in _KEYS or is_datetime64_any_dtype(frame[name])]
+        keys += [name for name in names if not is_numeric_dtype(frame[name])]
+        rule = f'has no column that means one of the frame: name a pair with on={{"{[*keys, *names][0]}": "..."}}'
         rule += ', or who is paid in every row with network="..."' if PUBLISHER in frame else ""
         raise BadQuery("other", table.source, rule, [column.name for column in table.columns])
     return pairs

@@ -14,6 +14,7 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_numeric_
 
 from gamelens._scales import format_number
 from gamelens._text import counted, one_line
+from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.tidy_frames import queried_metrics
@@ -178,6 +179,21 @@ def double_counting(
         once, summed_up = column.iloc[np.unique(matched)].sum(), column.iloc[matched].sum()
         warning += f": summing {numbers[0]} would count it more than once ({once:,.2f} becomes {summed_up:,.2f})"
     return [warning]
+
+
+def of_one_platform(df: DataFrame, pairs: Mapping[str, str], table: OutsideTable) -> list[str]:
+    """Return a warning if the table is of one platform, and the frame counts all of them together."""
+    if "platform" in df or "platform" in str(Receipt.of(df.attrs).asked.where):
+        return []
+    for column in table.of_role("platform"):
+        values = column.values
+        platforms = {canonical_name(str(text), "platform") or str(text) for text in values.dropna().unique()}
+        if len(platforms) == 1 and values.notna().all() and column.name not in pairs.values():
+            where = f"{column.evidence[0].where} ({column.evidence[0].quote})"
+            where = column.name if column.name in table.grid.columns else where
+            rule = f"{table.source} is of {min(platforms)} alone, by {where}, and the frame counts all platforms: "
+            return [f'{rule}query it by "platform" too, or with where=gl.dim.platform == "{min(platforms)}"']
+    return []
 
 
 def cut_short(df: DataFrame, matched_keys: DataFrame) -> list[str]:

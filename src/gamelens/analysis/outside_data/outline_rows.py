@@ -31,7 +31,8 @@ def outline_totals(
 ) -> NDArray[np.bool_]:
     """Return the rows that add up the rows below them, or above them, as far as the next such row.
 
-    Rows *left_out* are neither. A row of a spreadsheet whose days were columns is one row here.
+    Rows *left_out* and rows without a number, such as headings, are neither. A row of a spreadsheet whose days were
+    columns is one row here.
     """
     found = np.zeros(len(left_out), dtype=bool)
     by_role = {
@@ -39,7 +40,8 @@ def outline_totals(
     }
     are_known = any(role in SUMMANDS for role in by_role.values())
     summands = [cells[name].likely_numbers for name, role in by_role.items() if role in SUMMANDS or not are_known]
-    rows = np.flatnonzero(~left_out)
+    is_empty = np.logical_and.reduce([np.isnan(values) for values in summands]) if summands else left_out
+    rows = np.flatnonzero(~left_out & ~is_empty)
     if not summands or len(rows) <= _FEWEST * _FEWEST_BELOW:
         return found
     line, distinct = pd.factorize(grid.rows[rows])

@@ -47,6 +47,7 @@ class OutsideColumn:
         concept: what is measured, such as "clicks"; "cost" or "income" for an amount; one of `MODIFIERS`.
         currencies: the currency of each row (ISO 4217), None where it is not known.
         weight: how a rate is put together from several rows, None where nothing says it.
+        kinds: the column that says what a count is of, if that differs by row: installs or clicks on links.
         problem: raised when the column is used.
         money_problem: raised when the column is used as money.
     """
@@ -58,6 +59,7 @@ class OutsideColumn:
     concept: str = ""
     currencies: Series[Any] | None = None
     weight: ColumnQuotient | Weight | None = None
+    kinds: str | None = None
     problem: BadQuery | None = None
     money_problem: BadQuery | None = None
 
@@ -243,6 +245,7 @@ def words_of(column: OutsideColumn) -> str:
     says = [f"{column.concept} {role}" if column.concept in MODIFIERS else role]
     if column.role == "amount" or (column.is_money and column.currency):
         says.append(column.currency or "currencies by row" if column.currencies is not None else "currency not known")
+    says += [f"of several things by {column.kinds}"] if column.kinds else []
     return ", ".join([*says, *([str(column.weight)] if column.weight else [])])
 
 

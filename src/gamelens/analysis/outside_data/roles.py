@@ -29,7 +29,14 @@ from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import without_unit
 from gamelens.analysis.outside_data.stated_years import days_beside
-from gamelens.analysis.outside_data.total_words import AVERAGE, CANDIDATES, NAMELESS, TOTAL
+from gamelens.analysis.outside_data.total_words import (
+    AVERAGE,
+    AVERAGE_AT_ONE_END,
+    CANDIDATES,
+    NAMELESS,
+    TOTAL,
+    TOTAL_AT_ONE_END,
+)
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -58,6 +65,15 @@ _UNITS: Final = re.compile(
     r"(?<!\w)(?:units?|quantity|qty|menge|stuck(?:zahl)?|quantite|unites|cantidad|unidades|quantidade|quantita|ilosc)(?!\w)"
     r"|数量|個数|수량"
 )
+_ROMANCE: Final = r"(?i:gasto|custo|coste|costo|investimento|inversi[oó]n|importe|receita|ingreso|instalac\w+)s?"
+_GOAL: Final = re.compile(  # in small letters; Meta is who is paid
+    rf"(?<![^\W_]){_ROMANCE}[ _]meta(?![^\W_])|(?<![^\W_])meta[ _]{_ROMANCE}"
+)
+_ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
+    r"purchase|order|registration|kauf|achat|compra|acquist|покупк|crash|share|install|upgrade|update"
+)
+_PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
+_BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -166,6 +182,14 @@ class ColumnCells:
         return is_name
 
     @cached_property
+    def _is_day(self) -> NDArray[np.bool_]:
+        """Whether each text may name a day: it has no word of totals at one of its ends, either."""
+        is_day = self._is_name.copy()
+        for place, text in self.unlike_names.items():
+            is_day[place] &= not (TOTAL_AT_ONE_END.fullmatch(text) or AVERAGE_AT_ONE_END.fullmatch(text))
+        return is_day
+
+    @cached_property
     def named(self) -> list[str]:
         """The distinct texts that name something."""
         return self.texts if self._is_name.all() else self.distinct.filter(pa.array(self._is_name)).to_pylist()
@@ -268,18 +292,19 @@ class ColumnCells:
     def _read_times(self, language: str | None = None, *, are_months: bool = False) -> ParsedTimes | BadQuery:
         hints: dict[str, Any] = {"field": self.name, "day_first": self._day_first, "language": language}
         hints["beside"] = self._grid.columns
+        days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = read_times(self.named, **hints)
+                read = read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
                 within = stated.days if stated else None
-                dated = dates_of(self.named, year=self._year, within=within, are_months=are_months, **hints)
+                dated = dates_of(days, year=self._year, within=within, are_months=are_months, **hints)
                 if dated is None:
                     return error
                 by = f"year={self._year}" if self._year is not None else repr(stated.line) if stated else "its cells"
-                note = f"{self.name}: {self.named[0]} is read as {dated[0]}, by {by}"
+                note = f"{self.name}: {days[0]} is read as {dated[0]}, by {by}"
                 read = replace(read_times(dated, field=self.name), note=note, is_dated=True)
         except BadQuery as error:
             return error
@@ -291,7 +316,7 @@ class ColumnCells:
         if named is None:
             return None
         every = np.full(len(self.distinct) + 1, np.datetime64("NaT", "us"))
-        every[:-1][self._is_name] = named
+        every[:-1][self._is_day] = named
         return every
 
     @property
@@ -319,7 +344,7 @@ class ColumnCells:
         odd: dict[str, int] = {}
         times = 0
         for place, text in enumerate(self.texts[:_TRIED]):
-            if not self._is_name[place]:
+            if not self._is_day[place]:
                 continue
             try:
                 is_odd = read_times([text], field=self.name).until is not None  # a period beside days
@@ -412,6 +437,7 @@ def header_meanings(header: str) -> Iterator[Meaning]:
     A measure beside a modifier, such as a planned cost, has that as its concept: it is none of the days of its row.
     """
     modifiers = [concept.name for concept, _, _ in concepts_in(folded_header(header)) if concept.role == "modifier"]
+    modifiers += ["planned"] if _GOAL.search(header) else []
     for meaning in _meanings_of_words(header):
         is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}
         yield replace(meaning, concept=modifiers[0], of=None) if is_modified else meaning
@@ -467,6 +493,22 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
 def units_among(headers: Iterable[str]) -> str | None:
     """Return the header of the units sold, whose price another column may have."""
     return next((header for header in headers if _UNITS.search(folded_header(header))), None)
+
+
+def platform_beside(app: str) -> str | None:
+    """Return the platform in the name of an app: in brackets, or at one of its ends; None for none, or two."""
+    match = _BESIDE_APP.fullmatch(app.strip())
+    said = [part for inner in _BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
+    said += [part for part in (match.groups() if match else ()) if part]
+    platforms = {platform for part in said if (platform := canonical_name(part.strip(), "platform")) is not None}
+    return min(platforms) if len(platforms) == 1 else None
+
+
+def is_of_any_kind(header: str) -> bool:
+    """Return whether a header counts what another column names: results, conversions, events, units."""
+    counted = [(known.name, phrase) for known, phrase, _ in concepts_in(folded_header(header)) if known.role == "count"]
+    are_any = all(name in ("conversions", "events") and not _ONE_KIND.search(phrase) for name, phrase in counted)
+    return are_any and bool(counted)
 
 
 def is_exchange(header: str) -> tuple[str, str] | None:

@@ -166,7 +166,6 @@ def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> list[str]:
         is_below = is_negative or any((values < 0).any() for values in of_text.values())
         is_plan = concept in _NOT_OF_DAYS
         found[text] = is_plan or (concept == "charge" and not is_below)
-        found[text] &= canonical_name(text, "publisher") is None  # Meta is a goal in Portuguese
         are_plans &= is_plan and found[text]
     if any(folded_header(text) in ACTUAL for text in sums) and len(sums) > 1:
         return [text for text in sums if folded_header(text) not in ACTUAL]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,24 @@ DayArray = NDArray[np.datetime64]
 
 _DAY: Final = np.timedelta64(1, "D")
 _WEEK: Final = np.timedelta64(7, "D")
+_ZONE: Final = re.compile(
+    r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?\s*(?:[AaPp]\.?[Mm]\.?)?\s*\(?"
+    r"([A-Z]{1,5}|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d\d)?|[A-Z]\w+/[\w/+-]+)\)?\s*$"
+)
+_ZONE_WORDS: Final = re.compile(
+    r"(?i)time ?zone|zeitzone|fuseau horaire|zona horaria|fuso hor[aá]rio|fuso orario|tijdzone|strefa czasowa"
+    r"|saat dilimi|часово\w+ пояс|tidszon|aikavyöhyke|časov\w+ pásm"
+    r"|时区|時區|タイムゾーン|시간대|เขตเวลา|múi giờ|zona waktu"
+)
+_NAMED_ZONE: Final = re.compile(
+    r"(?<![\w/])(?:(?:UTC|GMT)\s?[+-]\s?\d{1,2}(?::?\d\d)?|UTC|GMT|[PMCE][SD]T|WES?T|CES?T|EES?T"
+    r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|US)/[A-Z][\w/]+"
+    r"|BST|MSK|JST|KST|SGT|HKT|IST|AE[SD]T)(?![\w/])"
+)
+_BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
+_UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
+_MOST_ZONES: Final = 3
+_LAST_HOUR: Final = 23
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
 
@@ -97,7 +116,8 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         if is_time or last.precision != "time":
             until = (until.astype("datetime64[D]") + _DAY).astype("datetime64[us]")
         until = np.where(until <= at, at.astype("datetime64[D]") + _DAY, until).astype("datetime64[us]")
-        notes = "; ".join(note for note in (first.note, last.note) if note)
+        moved = _moved_by_zone(cells[starts[0]], first, "start", grid)
+        notes = "; ".join(note for note in (first.note, last.note, moved) if note)
         at, evidence = at.astype("datetime64[D]"), meanings[starts[0]].evidence
         return Periods(_moments(at), _moments(until), _length(at, until), starts[0], evidence, note=notes or None)
     if starts:
@@ -158,7 +178,8 @@ def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid
         if length == "week":
             length = f"week from {pd.Timestamp(known[0]).day_name()}" if len(known) else "week from Monday"
     until = None if read.until is None else _moments(read.until[column_cells.codes])
-    return Periods(_moments(at[column_cells.codes]), until, length, name, meaning.evidence, note=read.note)
+    notes = "; ".join(note for note in (read.note, _moved_by_zone(column_cells, read, meaning.role, grid)) if note)
+    return Periods(_moments(at[column_cells.codes]), until, length, name, meaning.evidence, note=notes or None)
 
 
 def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], role: str) -> list[str]:
@@ -211,6 +232,45 @@ def _midnight_elsewhere(column_cells: ColumnCells, read: ParsedTimes, role: str)
     rule = f"is midnight in another zone, {moment:%a %Y-%m-%d %H:%M} in UTC, so not a day of the frame: "
     rule += f'roles={{"{column_cells.name}": {{"role": "{role}", "local": True}}}} takes it as the day it names'
     return BadQuery(column_cells.name, column_cells.example, rule)
+
+
+def _moved_by_zone(column_cells: ColumnCells, read: ParsedTimes, role: str, grid: Grid) -> str | None:
+    """Return what is said of the zone of times: which days they are of, and which of these are incomplete."""
+    zones, name = _zones_in(column_cells), column_cells.name
+    if not zones:
+        stated = _stated_zone(name, grid)
+        return f"{name}: days are those of {stated}, and those of a frame are of UTC" if stated else None
+    if read.written is None:
+        return f"{name} names {zones}: days are those that its texts name, and those of a frame are of UTC"
+    place = int(((read.written != read.at) & ~np.isnat(read.at)).argmax())
+    note = (
+        f"{name} names {zones}: {column_cells.texts[place]!r} is read as {pd.Timestamp(read.at[place]):%Y-%m-%d %H:%M}"
+    )
+    note += f' in UTC, and days are those of UTC; roles={{"{name}": {{"role": "{role}", "local": True}}}} has the days '
+    note += "that its texts name"
+    first, last = (pd.Timestamp(moment) for moment in (np.nanmin(read.at), np.nanmax(read.at)))
+    parts = [f"{first:%Y-%m-%d} from {first:%H:%M}"] if first.hour else []
+    parts += [f"{last:%Y-%m-%d} to {last:%H:%M}"] if last.hour < _LAST_HOUR else []
+    return note + (f". Incomplete in UTC: {' and '.join(parts)}" if parts and read.precision == "time" else "")
+
+
+def _zones_in(column_cells: ColumnCells) -> str:
+    """Return the zones that the texts of a column name, such as PDT and PST; "" for none but UTC."""
+    matches = (_ZONE.search(text) for text in (column_cells.texts if not column_cells.is_typed else ()))
+    zones = dict.fromkeys(match[1] for match in matches if match)
+    shown = [*zones][:_MOST_ZONES]
+    return " and ".join(shown) if {*zones} - _UTC else ""
+
+
+def _stated_zone(name: str, grid: Grid) -> str | None:
+    """Return the zone that a header, or a line above it, says where no cell does; None for none, and for UTC."""
+    of_line = (line for line in grid.above if _ZONE_WORDS.search(line))
+    for text in (*_BRACKETS.findall(name), *of_line):
+        if match := _NAMED_ZONE.search(text):
+            return None if match[0] in _UTC else f"{match[0]} ({text.strip()})"
+        if _ZONE_WORDS.search(text):
+            return f"another zone ({text.strip()})"
+    return None
 
 
 def _coarser(name: str, days: DayArray, stated: str | None) -> tuple[str, BadQuery | None]:

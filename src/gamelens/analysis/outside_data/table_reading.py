@@ -51,6 +51,8 @@ from gamelens.analysis.outside_data.roles import (
     find_header,
     folded_header,
     header_meanings,
+    is_of_any_kind,
+    platform_beside,
     units_among,
     vendor_of,
 )
@@ -255,7 +257,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
                 column, evidence=(*column.evidence, says), problem=column.problem or _unit_problem(column, unit)
             )
         columns.append(column)
-    columns = _with_weights(columns, meanings, cells, marks)
+    columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
     columns = _refunds_negative(columns, meanings, cells)
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
@@ -270,6 +272,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         named = next((column.name for column in columns if column.role == "network"), "publisher")
         step = f'roles={{"{named}": "text"}} if that is something else'
         raise BadQuery("network", given["network"], f"is not what the column {named} says: leave one out, {step}")
+    columns += _platforms_of_apps(columns)
     return OutsideTable(
         source=grid.source,
         vendor=vendor.name if vendor else None,
@@ -287,6 +290,24 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _platforms_of_apps(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
+    """Return the platforms that the names of apps have beside them, as a column, if no other column says them.
+
+    Such as those of Tile Harbor (Android) and Tile Harbor - iOS.
+    """
+    apps = [column for column in columns if column.role == "app"]
+    if len(apps) != 1 or any(column.role == "platform" for column in columns):
+        return []
+    app, names = apps[0], {column.name for column in columns}
+    found = {text: platform_beside(str(text)) for text in app.values.dropna().unique()}
+    example = next((text for text, platform in found.items() if platform is not None), None)
+    if example is None:
+        return []
+    name = next(name for name in ("platform", f"{app.name}: platform", "\0platform") if name not in names)
+    values = Series(app.values.astype("object").map(found), dtype="str").astype("category")
+    return [OutsideColumn(name, "platform", values, (Evidence("platform", app.name, str(example)),))]
 
 
 def _stated_currencies(
@@ -385,7 +406,8 @@ def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning |
         from_vendor = replace(from_vendor, of=same.of, concept=same.concept)
     for meaning in (*([from_vendor] if from_vendor else []), *of_header):
         if column_cells.allows(meaning) and not (meaning.role == "text" and column_cells.is_flag):
-            return meaning
+            is_moment = meaning.role == "hour" and column_cells.are_times and not column_cells.is_number
+            return replace(meaning, role="day", concept="time") if is_moment else meaning  # an hour with its day
     return column_cells.own_meaning()
 
 
@@ -579,6 +601,18 @@ def _with_weights(
             column = replace(column, weight=stated)
         result.append(column)
     return result
+
+
+def _with_kinds(columns: list[OutsideColumn]) -> list[OutsideColumn]:
+    """Return *columns*, counts such as results with the column that says what each is of, if there are several."""
+    texts = [column for column in columns if column.role in ("text", "identifier") and column.values.nunique() > 1]
+    kinds = [column.name for column in texts if any(known.concept == "kind" for known in header_meanings(column.name))]
+    if not kinds:
+        return columns
+    return [
+        replace(column, kinds=kinds[0]) if column.role == "count" and is_of_any_kind(column.name) else column
+        for column in columns
+    ]
 
 
 def _of_one_unit(

@@ -27,7 +27,10 @@ def _any_of(words: Sequence[str]) -> str:
     return "|".join(re.escape(word) for word in sorted(spelled, key=len, reverse=True))
 
 
-_TOTAL: Final = rf"(?:(?:grand|sub|overall|report|campaign|account|all)[\s-]*)?(?:{_any_of(_WORDS['total'])})"
+_PERIODS: Final = "day|daily|week|weekly|month|monthly|quarter|quarterly|year|yearly|annual"
+_TOTAL: Final = (
+    rf"(?:(?:grand|sub|overall|report|campaign|account|all|{_PERIODS})[\s-]*)?(?:{_any_of(_WORDS['total'])})"
+)
 _WHOLE: Final = _any_of(_WORDS["whole"])
 _NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats"
 
@@ -41,6 +44,13 @@ AT_ONE_END: Final = re.compile(
     rf"(?i)(?:{_TOTAL})\b.*|.*(?<!\w)(?:{_TOTAL})\W*|.*(?:合計|小計|合计|총계|합계)\W*|(?:{_WHOLE})\b.*"
 )
 """A name that begins or ends with such a word, such as a campaign's."""
+TOTAL_AT_ONE_END: Final = re.compile(
+    rf"(?i)\W*(?:{_TOTAL})\b.*|.*(?<!\w)(?:{_TOTAL})\W*|.*(?:合計|小計|合计|小计|総計|总计|总計|총계|합계)\W*"
+)
+"""A text that begins or ends with a word of totals: among days and numbers it is a total, as it is neither."""
+_AVERAGE: Final = _any_of(_WORDS["average_row"])
+AVERAGE_AT_ONE_END: Final = re.compile(rf"(?i)\W*(?:{_AVERAGE})\b.*|.*(?<!\w)(?:{_AVERAGE})\W*")
+"""The same for averages."""
 WORD_AT_ONE_END: Final = re.compile(rf"(?i)^(?:{_TOTAL})\b\s*[:–-]?\s*(?:of\b|for\b)?|[\s(:–-]+(?:{_TOTAL})\W*$")
 """Such a word, with what joins it to the name."""
 WHOLE: Final = re.compile(rf"(?i)\W*(?:rest of world and all|all (?:{_NOUNS}).*|{_WHOLE})\W*")
