@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.files.date_parsing import YEARS, read_times
 from gamelens.analysis.files.days_without_year import FirstAndLastDay, dates_of
+from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
@@ -58,7 +59,7 @@ def days_beside(lines: Sequence[str]) -> StatedDays | None:
 
 
 def _days_of(line: str) -> FirstAndLastDay | None:
-    text = line.strip(" \"'")
+    (text,) = ascii_digits([line.strip(" \"'")])
     for part in dict.fromkeys((text, text.partition(":")[2].strip(), text.partition(" ")[2], text.rpartition("  ")[2])):
         try:
             read = read_times([part], field="")
