@@ -337,3 +337,41 @@ def test_two_decimal_marks_are_refused_however_they_are_mixed(file: WriteFile, t
     rows = [f"2026-11-0{day};{text};0.25" for day, text in enumerate(texts, start=1)]
     with pytest.raises(BadQuery, match=re.escape(words)):
         outside_data.in_dollars(file("\n".join(["Day;Cost (USD);CTR", *rows, ""])))
+
+
+@pytest.mark.parametrize("day", ["2026-11-31", "01.11.", "soon"])
+def test_a_refusal_is_of_a_public_class(file: WriteFile, day: str) -> None:
+    """A traceback names the class that the help does."""
+    path = file(f"Day,Cost (USD)\n{day},5\n{day},6\n")
+    with pytest.raises(BadQuery) as refused:
+        gl.join(tidy_frame("dau", timestamp=["2026-11-01"], dau=[5]), gl.read_table(path, roles={"Day": "day"}))
+    assert type(refused.value) is BadQuery
+
+
+@pytest.mark.parametrize(
+    ("header", "numbers", "is_offered"),
+    [
+        ("fidelity-type", [1, 1, 0], False),
+        ("Slot", [1, 2, 63], False),
+        ("campaign_code", [5501, 5502, 5503], False),
+        ("postback sequence index", [0, 1, 2000], False),
+        ("Meta", [310, 250, 70], True),
+        ("Meta", [3.5, 2.25, 7], True),
+    ],
+)
+def test_only_what_may_be_money_is_offered_as_an_amount(
+    file: WriteFile, header: str, numbers: list[float], *, is_offered: bool
+) -> None:
+    """Codes and small integers are none; the step that is named works."""
+    rows = [f"2026-11-0{day},{number}" for day, number in enumerate(numbers, start=1)]
+    path = file("\n".join([f"Day,{header}", *rows, ""]))
+    with pytest.raises(BadQuery, match="amount is needed") as refused:
+        outside_data.in_dollars(path, currency="USD")
+    if is_offered:
+        assert f'name it with amount="{header}"' in str(refused.value)
+        assert outside_data.in_dollars(path, amount=header, currency="USD")["spend"].sum() == sum(numbers)
+    else:
+        assert "has no column of money: pass a table with costs, or name one of its columns" in str(refused.value)
+        assert refused.value.allowed == ()
+        roles = {header: "cost"}
+        assert outside_data.in_dollars(path, roles=roles, currency="USD")["spend"].sum() == sum(numbers)

@@ -449,4 +449,6 @@ def test_numbers_of_a_spreadsheet_among_days_of_a_workbook_are_read(tmp_path: Pa
     book.save(path)
     asked = gl.read_table(path)
     assert "missing=['44835'] reads it as empty" in str(asked.periods.problem)
+    with pytest.raises(BadQuery):
+        outside_data.in_dollars(path)
     assert gl.read_table(path, missing=["44835"]).starts.isna().tolist() == [True, False, False, False]
