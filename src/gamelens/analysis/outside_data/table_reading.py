@@ -60,6 +60,7 @@ from gamelens.analysis.outside_data.running_totals import (
     meaning_of_differences,
     stated_totals,
     with_amounts_of_days,
+    with_running_totals,
 )
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
@@ -160,6 +161,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
+    table = with_running_totals(table)
     columns = []
     for column in table.columns:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
