@@ -693,7 +693,9 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     is_none = not names and text == "..."
     rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
     rule = (
-        f"has no column of money: pass a table with costs, or name one of its columns with {step}" if is_none else rule
+        f"has no column of costs, and none that may be money: pass a table with them, or name one of its columns with {step}"
+        if is_none
+        else rule
     )
     if found:
         rule = f"has several costs: say which with {step}"
