@@ -690,13 +690,9 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
         text = called[0].name if called else text
     step = " or ".join(f'amount="{name}"' for name in names[:2]) or f'roles={{"{text}": "cost"}}'
-    is_none = not names and text == "..."
-    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
-    rule = (
-        f"has no column of costs, and none that may be money: pass a table with them, or name one of its columns with {step}"
-        if is_none
-        else rule
-    )
+    is_none = step == 'roles={"...": "cost"}'
+    begins = "none may be money either: pass a table with costs, or name one of its columns" if is_none else "name it"
+    rule = f"has no column of costs{f' ({others})' if others else ''}: {begins} with {step}"
     if found:
         rule = f"has several costs: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
