@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +74,26 @@ def test_days_without_a_year_take_it_from_a_line_in_other_digits(file: WriteFile
     """Of both, the digits are those of the script."""
     table = gl.read_table(file("تقرير ٢٠٢٦\nDate,Cost (USD)\n٢٥.١١.,١٫٥\n٢٦.١١.,٢٫٥\n٢٧.١١.,٣٫٥\n"))
     assert f"{table.starts[0]:%Y-%m-%d}" == "2026-11-25"
+
+
+@pytest.mark.parametrize(
+    ("lines", "quoted", "step"),
+    [
+        (["٤٦٢٩٦", "2026-11-02", "2026-11-03"], "٤٦٢٩٦", {"missing": ["٤٦٢٩٦"]}),
+        (["٠١/١١/٢٠٢٦", "٠٢/١١/٢٠٢٦", "٠٣/١١/٢٠٢٦"], "٠١/١١/٢٠٢٦", {"day_first": True}),
+    ],
+)
+def test_a_refused_day_is_quoted_as_it_is_written(
+    file: WriteFile, lines: list[str], quoted: str, step: dict[str, Any]
+) -> None:
+    """So the step that names it finds it."""
+    path = file("\n".join(["Date,Cost (USD)", *(f"{line},5" for line in lines), ""]))
+    problem = gl.read_table(path).periods.problem
+    assert problem is not None
+    assert problem.value == quoted
+    if "missing" in step:
+        assert f"missing={step['missing']!r} reads it as empty" in str(problem)
+    assert gl.read_table(path, **step).period == "day"
 
 
 def test_texts_without_such_digits_stay() -> None:

@@ -103,7 +103,15 @@ def read_times(texts: Sequence[str], *, field: str, **hints: Any) -> ParsedTimes
         BadQuery: day and month may be swapped, a name is of two months, precisions do not mix, or a year is of an era
             that is not known.
     """
-    texts = ascii_digits(texts)
+    if (plain := ascii_digits(texts)) != [*texts]:
+        try:
+            return read_times(plain, field=field, **hints)
+        except BadQuery as error:
+            if error.value not in plain:
+                raise
+            written = texts[plain.index(str(error.value))]
+            rule = error.rule.replace(repr(error.value), repr(written))
+            raise type(error)(error.field, written, rule, error.allowed) from None
     if not texts or not all(map(_BUDDHIST.search, texts)):
         read = _read_times(texts, field=field, **hints)
     else:
