@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -611,6 +612,39 @@ def test_costs_are_split_by_what_the_file_tells_apart_only(tmp_path: Path) -> No
     with pytest.raises(BadQuery, match="install_publisher"):
         cost_per_install(split_installs("all"), "install_publisher", spend=path)
     assert cost_per_install(split_installs("all"), "country_code", spend=path)["spend"].sum() == 50.0
+
+
+def test_the_cost_of_an_install_by_day(tmp_path: Path) -> None:
+    """Alone, and beside another column."""
+    path = tmp_path / "gasto.csv"
+    path.write_text(COSTS_BY_NETWORK, encoding="utf-8")
+    days = [f"2026-11-0{day}" for day in range(1, 5)]
+    installs = tidy_frame("new_users", timestamp=days, new_users=[5, 3, 6, 2])
+    costs = cost_per_install(installs, "timestamp", spend=path)
+    assert dict(zip(costs["timestamp"].dt.day, costs["cpi"], strict=True)) == {1: 2.5, 2: 2.5, 3: 5.0, 4: 5.125}
+    assert claims.of(costs)["text"][0].startswith("2026-11-04 has the highest CPI, $5.12, followed by 2026-11-03")
+    by = ["timestamp", "install_publisher"]
+    assert cost_per_install(split_installs(), by, spend=path)["spend"].sum() == 60.25
+
+
+def test_days_are_no_groups_of_an_analysis_that_adds_them_up(
+    bought: DataFrame, earned: DataFrame, tmp_path: Path
+) -> None:
+    """A refusal with what to type, and no error of pandas."""
+    path = tmp_path / "gasto.csv"
+    path.write_text(COSTS_BY_NETWORK, encoding="utf-8")
+    values = DataFrame({"timestamp": [], "age": [], "ltv": [], "low": [], "high": [], "is_projected": []})
+    calls: list[Callable[[Any], Any]] = [
+        lambda by: outside_data.return_on_spend(bought, earned, by=by),
+        lambda by: outside_data.ltv_against_cpi(values, path, by=by, installs=bought),
+        lambda by: outside_data.rank_correlation(bought, "new_users", "spend", by=by),
+        lambda by: outside_data.compare_with_weekdays(bought.assign(holiday="x"), "new_users", by=by),
+    ]
+    for call in calls:
+        with pytest.raises(BadQuery, match=r"by = 'timestamp' .*name a column such as \"country_code\""):
+            call("timestamp")
+    with pytest.raises(BadQuery, match=r"pass by=\['install_publisher'\]"):
+        outside_data.return_on_spend(bought, earned, by=["timestamp", PUBLISHER])
 
 
 def test_costs_without_days_are_those_of_a_whole_interval_only(tmp_path: Path) -> None:

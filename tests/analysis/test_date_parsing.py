@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
+from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.errors import BadQuery
 
 DATES = st.dates(min_value=date(1900, 1, 2), max_value=date(2100, 12, 30))
@@ -328,3 +328,31 @@ def test_serial_numbers_of_a_spreadsheet_are_days() -> None:
     assert (times.precision, times.note) == ("day", "day: 46327 is read as 2026-11-01")
     noon = read("46327.5")
     assert (day(noon.at[0]), noon.precision) == ("2026-11-01 12:00", "time")
+
+
+def test_numbers_of_a_spreadsheet_among_days_are_days_of_the_same_months() -> None:
+    """Cells that lost their format; whatever the days beside them look like."""
+    for others in (
+        ["2026-10-02T00:00:00", "2026-10-03T00:00:00"],
+        ["02/10/2026", "13/10/2026"],
+        ["Oct 2, 2026", "Oct 3, 2026"],
+    ):
+        read = read_times(["46296", *others], field="d")
+        assert [str(at)[:10] for at in read.at[:2]] == ["2026-10-01", "2026-10-02"]
+        assert "46296 is read as 2026-10-01" in str(read.note)
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["46296", "2026-11-02", "2026-11-03"], "none of them in 2026-10"),
+        (["46296", "46297", "2026-10-03"], "others are days such as 2026-10-03"),
+    ],
+)
+def test_numbers_of_a_spreadsheet_that_do_not_fit_the_days_are_asked_about(texts: list[str], words: str) -> None:
+    """They may be of a calendar from 1904, or no days."""
+    with pytest.raises(BadQuery, match=words) as refused:
+        read_times(texts, field="d")
+    assert "write 2026-10-01 if it is that day, or missing=['46296'] reads it as empty" in str(refused.value)
+    with pytest.raises(NotTimes):
+        read_times(["46296", "2026-10", "2026-11"], field="d")

@@ -205,9 +205,15 @@ def test_a_refusal_says_how_many_cells_are_at_fault(file: WriteFile) -> None:
     ],
 )
 def test_two_tables_side_by_side_are_refused(
-    file: WriteFile, tmp_path: Path, left: list[str], right: list[str], *, is_workbook: bool
+    file: WriteFile,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    left: list[str],
+    right: list[str],
+    *,
+    is_workbook: bool,
 ) -> None:
-    """The frame that the sentence names is one of them."""
+    """The code that the sentence quotes opens each of them."""
     width = [side[0].count(",") for side in (left, right)]
     count = max(len(left), len(right))
     sides = [[*side, *["," * width[n]] * (count - len(side))] for n, side in enumerate((left, right))]
@@ -217,23 +223,49 @@ def test_two_tables_side_by_side_are_refused(
         path = tmp_path / "beside.xlsx"
         cells = [[None if cell == "" else cell for cell in row.split(",")] for row in rows]
         pd.DataFrame(cells).to_excel(path, header=False, index=False)
+    monkeypatch.chdir(path.parent)
+    for frame, side in zip(frames_that_the_refusal_opens(path), (left, right), strict=True):
+        table = gl.read_table(frame)
+        assert [name.removesuffix(".1") for name in table.grid.columns] == side[0].split(",")
+        assert len(table.rows) == len(side) - 1
+
+
+def frames_that_the_refusal_opens(path: Path, **reading: Any) -> list[pd.DataFrame]:
+    """Return the frames that the quoted code makes as it is written."""
     with pytest.raises(BadQuery, match="has two tables side by side") as refused:
-        gl.read_table(path)
-    columns = [*range(width[0] + 1)]
-    assert f"usecols={columns}" in str(refused.value)
-    frame = (
-        pd.read_excel(path, engine="openpyxl", usecols=columns) if is_workbook else pd.read_csv(path, usecols=columns)
-    )
-    assert gl.read_table(frame.dropna(how="all")).grid.columns == left[0].split(",")
+        gl.read_table(path, **reading)
+    code = str(refused.value).partition("pass a frame of one of them, ")[2].removesuffix(".")
+    return [eval(part, {"pd": pd}) for part in code.split(" or ")]
 
 
-def test_a_title_above_two_tables_is_no_header_of_the_frame(file: WriteFile) -> None:
-    head = "Meta;;;Moloco;\nDate;Cost (USD);;Date;Cost (USD)\n"
-    path = file(head + "2026-11-01;5;;2026-11-01;7\n2026-11-02;6;;2026-11-02;9\n")
-    with pytest.raises(BadQuery, match=r"pd.read_csv\(..., sep=';', header=1, usecols=\[0, 1\]\)"):
-        gl.read_table(path)
-    frame = pd.read_csv(path, sep=";", header=1, usecols=[0, 1])
-    assert outside_data.in_dollars(gl.read_table(frame))["spend"].tolist() == [5, 6]
+@pytest.mark.parametrize("above", ["Report;;;;\n\n", "\n\nMeta;;;Moloco;\n", ""])
+def test_a_title_above_two_tables_is_no_header_of_the_frame(
+    file: WriteFile, monkeypatch: pytest.MonkeyPatch, above: str
+) -> None:
+    """Nor are blank lines, an amount with thousands is no fraction, and NA is Namibia."""
+    rows = ["Land;Kosten (USD);;Land;Kosten (USD)", "NA;1.234;;DE;5", "DE;2.345,5;;NA;2.000", "", ";;;US;3,5", ""]
+    path = file(above + "\n".join(rows))
+    monkeypatch.chdir(path.parent)
+    found = [outside_data.in_dollars(gl.read_table(frame)) for frame in frames_that_the_refusal_opens(path)]
+    assert [frame["spend"].tolist() for frame in found] == [[1234, 2345.5], [5, 2000, 3.5]]
+    assert [frame.iloc[:, 0].tolist() for frame in found] == [["NA", "DE"], ["DE", "NA", "US"]]
+
+
+def test_the_frame_of_two_tables_is_of_the_sheet_that_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A title and blank columns stand before the second table."""
+    monkeypatch.chdir(tmp_path)
+    path, head = tmp_path / "two.xlsx", ["Date", "Cost (USD)", None, None, "Date", "Cost (USD)"]
+    none = [None] * 5
+    rows = [["Report", *none], head, ["2026-11-01", 5, *none[:2], "2026-11-01", 7], [*none[:4], "2026-11-02", 9]]
+    with pd.ExcelWriter(path) as book:
+        pd.DataFrame([["Date", "Cost (USD)"], ["2026-11-01", 1]]).to_excel(
+            book, sheet_name="A", header=False, index=False
+        )
+        pd.DataFrame(rows).to_excel(book, sheet_name="B", header=False, index=False)
+    frames = frames_that_the_refusal_opens(path, sheet="B")
+    assert [outside_data.in_dollars(gl.read_table(frame))["spend"].tolist() for frame in frames] == [[5], [7, 9]]
 
 
 @pytest.mark.parametrize(
@@ -286,3 +318,79 @@ def test_the_pair_that_a_join_asks_for_has_a_column_of_the_frame(
     frame = tidy_frame("new_users", **keys, new_users=[1, 2, 3, 4])
     with pytest.raises(BadQuery, match=rf'name a pair with on=\{{"{named}": "\.\.\."\}}'):
         gl.join(frame, path)
+
+
+ITALIAN = ["1.795,74", "1.250", "12", "737,01"]
+ENGLISH = ["2,642.54", "1,027.35", "30"]
+
+
+@pytest.mark.parametrize("decimal", [None, ".", ","])
+@pytest.mark.parametrize(("first", "second"), [(ITALIAN, ENGLISH), (ENGLISH, ITALIAN)])
+def test_two_decimal_marks_are_refused_with_the_row_where_they_change(
+    file: WriteFile, decimal: str | None, first: list[str], second: list[str]
+) -> None:
+    """No argument reads both, so none is named; the step that is named works."""
+    head, parts = "Giorno;Costo (EUR)\n", [first, second]
+    lines = [[f"2026-10-{10 * n + k + 10};{text}\n" for k, text in enumerate(part)] for n, part in enumerate(parts)]
+    path = file(head + "".join(lines[0] + lines[1]))
+    with pytest.raises(BadQuery, match="have two decimal marks, the second from row") as refused:
+        outside_data.in_dollars(path, rate=1.0, decimal=decimal)
+    assert f"from row {len(first) + 2} on" in str(refused.value)
+    assert f"have two decimal marks, the second from row {len(first) + 2} on: no decimal= reads both" in str(
+        refused.value
+    )
+    spent = [outside_data.in_dollars(file(head + "".join(part)), rate=1.0)["spend"].sum() for part in lines]
+    assert spent == [pytest.approx(3794.75 if part is ITALIAN else 3699.89) for part in parts]
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["1.795,74", "2,642.54", "3.500,10"], "from row 3 on, mixed: no decimal= reads both; write one mark in all"),
+        (["1.795,74", "1,250", "2,642.54"], "from a row after row 2 on, at the latest from row 4"),
+        (["1.250", "2.500", "1,250"], "the second from row 4 on"),
+    ],
+)
+def test_two_decimal_marks_are_refused_however_they_are_mixed(file: WriteFile, texts: list[str], words: str) -> None:
+    """Also where each number could have either, and other columns have one."""
+    rows = [f"2026-11-0{day};{text};0.25" for day, text in enumerate(texts, start=1)]
+    with pytest.raises(BadQuery, match=re.escape(words)):
+        outside_data.in_dollars(file("\n".join(["Day;Cost (USD);CTR", *rows, ""])))
+
+
+@pytest.mark.parametrize("day", ["2026-11-31", "01.11.", "soon"])
+def test_a_refusal_is_of_a_public_class(file: WriteFile, day: str) -> None:
+    """A traceback names the class that the help does."""
+    path = file(f"Day,Cost (USD)\n{day},5\n{day},6\n")
+    with pytest.raises(BadQuery) as refused:
+        gl.join(tidy_frame("dau", timestamp=["2026-11-01"], dau=[5]), gl.read_table(path, roles={"Day": "day"}))
+    assert type(refused.value) is BadQuery
+
+
+@pytest.mark.parametrize(
+    ("header", "numbers", "is_offered"),
+    [
+        ("fidelity-type", [1, 1, 0], False),
+        ("Slot", [1, 2, 63], False),
+        ("campaign_code", [5501, 5502, 5503], False),
+        ("postback sequence index", [0, 1, 2000], False),
+        ("Meta", [310, 250, 70], True),
+        ("Meta", [3.5, 2.25, 7], True),
+    ],
+)
+def test_only_what_may_be_money_is_offered_as_an_amount(
+    file: WriteFile, header: str, numbers: list[float], *, is_offered: bool
+) -> None:
+    """Codes and small integers are none; the step that is named works."""
+    rows = [f"2026-11-0{day},{number}" for day, number in enumerate(numbers, start=1)]
+    path = file("\n".join([f"Day,{header}", *rows, ""]))
+    with pytest.raises(BadQuery, match="amount is needed") as refused:
+        outside_data.in_dollars(path, currency="USD")
+    if is_offered:
+        assert f'name it with amount="{header}"' in str(refused.value)
+        assert outside_data.in_dollars(path, amount=header, currency="USD")["spend"].sum() == sum(numbers)
+    else:
+        assert "has no column of costs: none may be money either: pass a table with costs" in str(refused.value)
+        assert refused.value.allowed == ()
+        roles = {header: "cost"}
+        assert outside_data.in_dollars(path, roles=roles, currency="USD")["spend"].sum() == sum(numbers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import openpyxl
@@ -562,3 +563,22 @@ def test_a_cost_per_result_of_different_things_is_left_out(file: WriteFile) -> N
     assert any(
         "Cost per result left out: it is a rate of Results, which counts" in said for said in joined.report.warnings
     )
+
+
+def test_numbers_of_a_spreadsheet_among_days_of_a_workbook_are_read(tmp_path: Path) -> None:
+    """Without a word the column would be text, and its table without days."""
+    book, path = openpyxl.Workbook(), tmp_path / "table.xlsx"
+    days: list[object] = [46296, *(datetime(2026, 10, day) for day in (2, 3, 4))]
+    for row in [["Fecha", "Medio", "Cost (USD)"], *([day, "Meta", 10 + place] for place, day in enumerate(days))]:
+        book.active.append(row)
+    book.save(path)
+    table = gl.read_table(path)
+    assert [f"{day:%m-%d}" for day in table.starts] == ["10-01", "10-02", "10-03", "10-04"]
+    assert "46296 is read as 2026-10-01" in str(table)
+    book.active["A2"] = 44835
+    book.save(path)
+    asked = gl.read_table(path)
+    assert "missing=['44835'] reads it as empty" in str(asked.periods.problem)
+    with pytest.raises(BadQuery):
+        outside_data.in_dollars(path)
+    assert gl.read_table(path, missing=["44835"]).starts.isna().tolist() == [True, False, False, False]

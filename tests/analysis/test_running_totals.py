@@ -232,3 +232,68 @@ def test_a_table_without_days_has_no_differences(file: WriteFile) -> None:
     with pytest.raises(BadQuery, match=r'rows are of periods.*roles=\{"Start": "text", "End": "day"\}'):
         amounts(path)
     assert amounts(path, {HEADER: "first"}, roles={"Start": "text", "End": "day"}) == [10, 10]
+
+
+def report_with_totals(
+    file: Callable[..., Path], *, unit: str | None = None, header: str = "Xyz", wrong: int = 0, days: int = 40
+) -> Path:
+    """Return a report of two networks with their cost by day, and what it adds up to in a column that says nothing."""
+    lines, totals = [f"Date,Network,{header},Spend (USD),Installs"], dict.fromkeys(("Meta", "Moloco"), 0.0)
+    for place, day in enumerate(pd.date_range("2026-10-05", periods=days)):
+        for name, usual in (("Meta", 40), ("Moloco", 90)):
+            begins = {"month": day.day == 1, "week": day.day_of_week == 0}.get(unit or "", False)
+            cost = usual + (place * place) % 17 + 0.25
+            totals[name] = round((0 if begins else totals[name]) + cost, 2)
+            shown = totals[name] + (7 if place < wrong else 0) * (place % 2)
+            lines.append(f"{day:%Y-%m-%d},{name},{shown:.2f},{cost:.2f},{usual // 10 + place % 5}")
+    return file("\n".join([*lines, ""]))
+
+
+@pytest.mark.parametrize("unit", [None, "month", "week"])
+@pytest.mark.parametrize("header", ["Xyz", "Cost (USD)", "Amount"])
+def test_a_column_that_adds_up_another_is_a_running_total(
+    file: Callable[..., Path], unit: str | None, header: str
+) -> None:
+    """Whatever its header says; the cost of the days is then the only one, and the argument decides."""
+    path = report_with_totals(file, unit=unit, header=header)
+    table = gl.read_table(path)
+    assert [column.name for column in table.of_role("cumulative")] == [header]
+    assert "cumulative: its cells (adds up Spend (USD))" in str(table)
+    spend = table.column("Spend (USD)").values.sum()
+    assert outside_data.in_dollars(path)["spend"].sum() == spend
+    with pytest.raises(BadQuery, match="is a running total, which has all days before"):
+        outside_data.in_dollars(path, amount=header)
+    assert gl.read_table(path, roles={header: "cost"}).column(header).role == "amount"
+    taken = gl.read_table(path, cumulative={header: [unit, "first"] if unit else []}).column(header)
+    assert taken.problem is None
+    assert taken.values.sum() == pytest.approx(spend)
+
+
+def test_a_column_that_adds_up_another_only_in_part_is_none(file: Callable[..., Path]) -> None:
+    """Also the same amounts twice, and a total of all networks that begins anew each day."""
+    assert not gl.read_table(report_with_totals(file, wrong=40)).of_role("cumulative")
+    assert not gl.read_table(report_with_totals(file, days=3)).of_role("cumulative")
+    days = [f"2026-11-{day:02}" for day in range(2, 22)]
+    rows = [f"{day},{place % 7},{place % 7},{place % 7 + (place - 1) % 7}" for place, day in enumerate(days)]
+    table = gl.read_table(file("\n".join(["Date,Cost (USD),Spend (USD),Xyz", *rows, ""])))
+    assert not table.of_role("cumulative")
+
+
+def test_texts_tell_the_totals_of_a_day_apart(file: Callable[..., Path]) -> None:
+    """As they do where the totals are taken apart."""
+    rows = [
+        f"2026-11-{day:02},{name},{sum(usual + k * k % 7 for k in range(day)):.2f},{usual + (day - 1) ** 2 % 7:.2f}"
+        for day in range(1, 15)
+        for name, usual in (("blue", 5), ("red", 9))
+    ]
+    table = gl.read_table(file("\n".join(["Date,Variant,Xyz,Cost (USD)", *rows, ""])))
+    assert [column.name for column in table.of_role("cumulative")] == ["Xyz"]
+
+
+def test_a_count_that_adds_up_another_is_a_running_total(file: Callable[..., Path]) -> None:
+    rows, total = [], 0
+    for day in range(1, 15):
+        total += day * day % 11
+        rows.append(f"2026-11-{day:02},{total},{day * day % 11}")
+    table = gl.read_table(file("\n".join(["Date,Installs,Downloads", *rows, ""])))
+    assert (table.column("Installs").role, table.column("Downloads").role) == ("cumulative", "count")

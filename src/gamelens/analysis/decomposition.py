@@ -280,7 +280,9 @@ def _shared_dimensions(before: DataFrame, after: DataFrame) -> list[str]:
 def _period_sums(frame: DataFrame, by: Dimensions, name: str) -> DataFrame:
     fields = {name: ("ilrd_revenue", "sum"), f"impressions_{name}": ("ilrd_revenue", "event_count")}
     result = metric_sums(frame, by, **fields)
-    return result.astype({name: "float64", f"impressions_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object"))
+    return result.astype(
+        {name: "float64", f"impressions_{name}": "Int64"} | dict.fromkeys(with_ids(frame, by), "object")
+    )
 
 
 def _outer_join(before: DataFrame, after: DataFrame, keys: list[str]) -> DataFrame:

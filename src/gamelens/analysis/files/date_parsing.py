@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.errors import BadQuery
 
 Precision = Literal["time", "day", "week", "month", "period"]
@@ -102,6 +103,15 @@ def read_times(texts: Sequence[str], *, field: str, **hints: Any) -> ParsedTimes
         BadQuery: day and month may be swapped, a name is of two months, precisions do not mix, or a year is of an era
             that is not known.
     """
+    if (plain := ascii_digits(texts)) != [*texts]:
+        try:
+            return read_times(plain, field=field, **hints)
+        except BadQuery as error:
+            if error.value not in plain:
+                raise
+            written = texts[plain.index(str(error.value))]
+            rule = error.rule.replace(repr(error.value), repr(written))
+            raise type(error)(error.field, written, rule, error.allowed) from None
     if not texts or not all(map(_BUDDHIST.search, texts)):
         read = _read_times(texts, field=field, **hints)
     else:
@@ -126,6 +136,10 @@ def _read_times(
 ) -> ParsedTimes:
     if (read := _iso_times(texts)) is not None:
         return read
+    serials = [text for text in texts if _is_serial(text)]
+    if serials and len(serials) < len(texts):
+        hints = {"day_first": day_first, "language": language, "beside": beside}
+        return _days_beside_serials(texts, serials, field, hints)
     trimmed = [
         _YEAR_WORD.sub("", re.sub(r"\s+|\([^)]{1,4}\)", " ", _UNSEEN.sub("", text)).strip().rstrip("."))
         for text in texts
@@ -177,6 +191,41 @@ def _iso_times(texts: Sequence[str]) -> ParsedTimes | None:
     return ParsedTimes(at, "time" if any(":" in text for text in texts) else "day")
 
 
+def _is_serial(text: str) -> bool:
+    return bool(_SERIAL.fullmatch(text.strip())) and int(text.strip()[:5]) in _SERIALS
+
+
+def _days_beside_serials(
+    texts: Sequence[str], serials: Sequence[str], field: str, hints: Mapping[str, Any]
+) -> ParsedTimes:
+    """Return the times of texts, some of them numbers of a spreadsheet's calendar, whose cells lost their format.
+
+    Raises:
+        NotTimes: the others are no days or times.
+        BadQuery: the numbers are as many as the days, or of months that the days are not of.
+    """
+    others = [text for text in texts if not _is_serial(text)]
+    read, of_serials = read_times(others, field=field, **hints), read_times(serials, field=field)
+    if read.precision not in ("day", "time"):
+        raise NotTimes(field, serials[0], f"is not a {read.precision}, and {others[0]} is: use one kind")
+    known = {*read.at.astype("datetime64[M]")}
+    strange = next((place for place, at in enumerate(of_serials.at) if at.astype("datetime64[M]") not in known), None)
+    if strange is not None or 2 * len(serials) >= len(texts):
+        number, day = serials[strange or 0], of_serials.at[strange or 0].astype("datetime64[D]")
+        rule = f"is {day} in the calendar of a spreadsheet, and others are days such as {others[0]}"
+        rule += f", none of them in {day.astype('datetime64[M]')}" if strange is not None else ""
+        rule += f": write {day} if it is that day, or missing={[number]!r} reads it as empty"
+        raise BadQuery(field, number, rule)
+    places = {text: place for place, text in enumerate([*others, *serials])}
+    order = [places[text] for text in texts]
+    at = np.concatenate([read.at, of_serials.at])[order]
+    written = None if read.written is None else np.concatenate([read.written, of_serials.at])[order]
+    more = f" and {len(serials) - 1} other numbers as days" if len(serials) > 1 else ""
+    note = f"{field}: {serials[0]} is read as {of_serials.at[0].astype('datetime64[D]')}{more}"
+    precision: Precision = "time" if "time" in (read.precision, of_serials.precision) else "day"
+    return ParsedTimes(at, precision, written=written, note=f"{read.note}; {note}" if read.note else note)
+
+
 def _read_ranges(
     texts: Sequence[str],
     ranges: Sequence[re.Match[str]],
@@ -215,7 +264,7 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
     Raises:
         BadQuery: the two digits of the year may come first or last.
     """
-    if all(_SERIAL.fullmatch(text.strip()) and int(text.strip()[:5]) in _SERIALS for text in texts):
+    if all(map(_is_serial, texts)):
         days = {text: _SERIAL_START + timedelta(days=float(text)) for text in texts}
         return {text: day.isoformat() if "." in text else day.date().isoformat() for text, day in days.items()}
     if all(_EPOCH.fullmatch(text.strip()) for text in texts):  # seconds or milliseconds since 1970

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from gamelens.analysis.files.date_parsing import YEARS, NotTimes, date_words, folded_word, is_order_day_first, months_of
+from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.errors import BadQuery
 
 _NUMBERS: Final = re.compile(r"(\d\d?)(?P<mark>[-/.]) ?(\d\d?)(?P<dot>\.)?", re.ASCII)
@@ -68,6 +69,7 @@ def dates_of(
         NoYear: nothing says the year, or whether a number is one; or day and month may be swapped.
         BadQuery: a name is of two months.
     """
+    texts = ascii_digits(texts)
     plain = [" ".join(_BEHIND.sub(" ", text).split()).strip(" ,") for text in texts]
     if all(weeks := [_WEEK.fullmatch(folded_word(text)) for text in plain]):
         return _weeks(texts, [int(match[1]) for match in weeks if match], field, year, within)

@@ -9,6 +9,7 @@ from datetime import date
 from numbers import Real
 from typing import Any, Final, Literal
 
+from gamelens.analysis.files.decimal_digits import ARABIC_DECIMAL_MARK, ascii_digits
 from gamelens.analysis.files.magnitudes import word_pattern
 
 SEARCHED_ROWS: Final = 50
@@ -59,7 +60,7 @@ def _kind(cell: Any) -> CellKind:
         return "date"
     if isinstance(cell, Real) and not isinstance(cell, bool):
         return "number"
-    text = str(cell).strip()
+    (text,) = ascii_digits([str(cell).strip().replace(ARABIC_DECIMAL_MARK, ".")])
     return "date" if _DATE.fullmatch(text) else "number" if _NUMBER.fullmatch(text) else "text"
 
 

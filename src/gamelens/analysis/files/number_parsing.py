@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
+from gamelens.analysis.files.decimal_digits import ARABIC_DECIMAL_MARK, ascii_digits_of
 from gamelens.analysis.files.magnitudes import power_of, word_pattern
 from gamelens.errors import BadQuery
 
@@ -27,19 +28,19 @@ MARKS: Final[tuple[Mark, ...]] = (".", ",")
 _MACHINE: Final = r"^-?(?:(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?|inf)$"
 _UNIT: Final = (
     r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R"
-    r"|S?Fr\.?|元|円|원|S/\.?"
+    r"|S?Fr\.?|元|円|원|S/\.?|[دجر]\.[إأبتسعقكم]\.?|ريال|درهم"
 )
 _PARTS: Final = (
     rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
-    r"(?P<body>(?:[0-9](?:[0-9.,' ]*[0-9])?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?|inf)"
+    r"(?P<body>(?:[0-9](?:[0-9.,٫' ]*[0-9])?|[.,٫][0-9]+)(?:[eE][-+]?[0-9]+)?|inf)"
     r" ?(?P<percent>%)? ?(?P<times>{times})? ?"
     rf"(?P<after>{_UNIT})? ?(?P<outer>-)? ?(?P<close>\))? ?(?P<footnote>[*†‡§]+|[⁰¹²³⁴-⁹]+)?"
 )
 _FOOTNOTE: Final = r"[*†‡§⁰¹²³⁴-⁹]\s*$"
 _GROUPED: Final = r"[1-9]\d{0,2}(?:(?:%s\d{3})+|(?:'\d{3})+|(?: \d{3})+)"
 _BODIES: Final = {
-    ".": rf"^(?:\d+|{_GROUPED % ','}|[1-9]\d?(?:,\d\d)+,\d{{3}})?(?:\.\d+)?(?:[eE][-+]?\d+)?$|^inf$",
-    ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:,\d+)?$|^inf$",
+    ".": rf"^(?:\d+|{_GROUPED % ','}|[1-9]\d?(?:,\d\d)+,\d{{3}})?(?:[.٫]\d+)?(?:[eE][-+]?\d+)?$|^inf$",
+    ",": rf"^(?:\d+|{_GROUPED % '[.]'})?(?:[,٫]\d+)?$|^inf$",
 }
 _SPACES: Final = "[\u00a0\u202f\u2007\u2009\t]+"
 _NOTHING: Final = r"n/a|n\. ?a\.|n/?d|null|none|nil|nan|k\. ?a\.|not (?:set|available)"
@@ -114,12 +115,23 @@ class WrittenNumbers:
 
     def misfit(self, mark: Mark) -> str | None:
         """Return the first number that cannot be written with the decimal mark *mark*."""
-        return self._first(_flags(pc.invert(pc.match_substring_regex(self.bodies, _BODIES[mark]))))
+        return self._first(self.is_number & ~self.fits(mark))
+
+    def fits(self, mark: Mark) -> NDArray[np.bool_]:
+        """Return which texts are numbers with the decimal mark *mark*."""
+        return _flags(pc.match_substring_regex(self.bodies, _BODIES[mark]))
 
     @cached_property
     def fitting(self) -> tuple[Mark, ...]:
         """The decimal marks with which all numbers can be written."""
         return tuple(mark for mark in MARKS if self.misfit(mark) is None)
+
+    @property
+    def are_unlike(self) -> bool:
+        """Whether no decimal mark can be that of all numbers, or 1.250 and 1,250 stand among them and nothing else."""
+        if self.open_text is None:
+            return not self.fitting
+        return all(pc.any(pc.match_substring(self.bodies, mark), min_count=0).as_py() for mark in MARKS)
 
     @cached_property
     def open_text(self) -> str | None:
@@ -131,6 +143,7 @@ class WrittenNumbers:
         """Return the value of each text, NaN for one that is no number with *mark*."""
         digits = pc.replace_substring_regex(self.bodies, "[,' ]" if mark == "." else "[.' ]", "")
         digits = pc.replace_substring(digits, ",", ".") if mark == "," else digits
+        digits = pc.replace_substring(digits, ARABIC_DECIMAL_MARK, ".")
         fits = pc.match_substring_regex(self.bodies, _BODIES[mark])
         if self.is_percent.any():  # a division would round twice
             digits = pc.if_else(pa.array(self.is_percent), pc.binary_join_element_wise(digits, "e-2", ""), digits)
@@ -144,7 +157,7 @@ class WrittenNumbers:
 
     def places(self, mark: Mark) -> int:
         """Return the most decimal places of a number, those of a percentage as a share."""
-        part = pc.utf8_length(pc.replace_substring_regex(self.bodies, rf"^[^{mark}]*[{mark}]?", ""))
+        part = pc.utf8_length(pc.replace_substring_regex(self.bodies, rf"^[^{mark}٫]*[{mark}٫]?", ""))
         power = int(self.powers[self.is_number].min()) if self.powers is not None else 0
         return int(pc.max(part).as_py() or 0) + 2 * bool(self.is_percent.any()) - power
 
@@ -171,7 +184,7 @@ def written_numbers(texts: Any, magnitudes: Mapping[str, float] | None = None) -
         bodies = pc.replace_substring_regex(plain, "^-", "")
         is_negative = _flags(pc.starts_with(plain, "-"))
         return WrittenNumbers(texts, bodies, is_negative, none, np.full(len(texts), "", dtype=object), none, none)
-    plain = pc.replace_substring_regex(plain, _SPACES, " ")
+    plain = pc.replace_substring_regex(ascii_digits_of(plain), _SPACES, " ")
     plain = pc.replace_substring_regex(pc.replace_substring(plain, "−", "-"), "[’`´]", "'")
     shapes = pc.replace_substring_regex(plain, r"\d+", "0").dictionary_encode()  # few, however many numbers there are
     pattern = _pattern(tuple(magnitudes or ()))
@@ -282,6 +295,8 @@ def decimal_mark(
         assumed = (
             votes if len(votes) == 1 else {*are_whole.get(name, [])} if len(are_whole.get(name, [])) == 1 else set()
         )
+        if numbers.are_unlike:
+            assumed = {*are_whole.get(name, [])} if len(are_whole.get(name, [])) == 1 else set()
         assumed = assumed or _usual_mark(numbers, separator)
         open_ = written_numbers([numbers.open_text])
         values = {mark: f"{open_.values(mark)[0]:.10g}" for mark in MARKS}

@@ -58,6 +58,7 @@ class Grid:
         above: texts of the lines above the header, and below the last row.
         formats: number formats of the cells of an Excel file, by column.
         notes: what was left out.
+        header_row: the row of a file that names the columns.
     """
 
     source: str
@@ -68,6 +69,7 @@ class Grid:
     above: tuple[str, ...] = ()
     formats: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    header_row: int = 1
 
     @property
     def columns(self) -> list[str]:
@@ -155,7 +157,7 @@ def read_grid(
         raise BadQuery(
             "other", kind, "is not a path, a pandas or polars frame or an Arrow table; collect() a lazy frame"
         )
-    _check_one_table(grid)
+    _check_one_table(grid, sheet, encoding)
     names: dict[int, str] = {}
     notes = []
     for place, name in enumerate(grid.columns):
@@ -180,10 +182,11 @@ def read_grid(
     return replace(grid, cells=pa.Table.from_arrays(columns, names=[*names.values()]))
 
 
-def _check_one_table(grid: Grid) -> None:
+def _check_one_table(grid: Grid, sheet: str | None, encoding: str | None) -> None:
     """Raise `BadQuery` if two tables stand side by side, an empty column between them.
 
-    Their headers are the same in part, or one of them has more rows, or the second begins with names of its own.
+    Their headers are the same in part, or one of them has more rows, or the second begins with names of its own. The
+    code that the error quotes opens each of them as it is written: texts stay texts, and NA is Namibia.
     """
     is_blank = [
         not name and grid.cells.column(place).null_count == len(grid.rows) for place, name in enumerate(grid.columns)
@@ -199,12 +202,30 @@ def _check_one_table(grid: Grid) -> None:
         lengths = sorted(int(rows.sum()) for rows in filled if rows[: int(rows.sum())].all())
         is_longer = len(lengths) == 2 and lengths[1] - lengths[0] >= _FEWEST_BESIDE
         if is_longer or {name for name in left if name} & {*right} or _begins_anew(grid, place + 1):
-            opened = 'excel(..., engine="openpyxl", ' if grid.separator is None else "csv(..., "
-            opened += f"sep={grid.separator!r}, " if grid.separator not in (None, ",") else ""
-            opened += f"header={int(grid.rows[0]) - 2}, " if len(grid.rows) and grid.rows[0] > 2 else ""
+            sides = [range(place), range(place + 1, len(is_blank))]
+            opened = [_code_of(grid, [at for at in side if not is_blank[at]], sheet, encoding) for side in sides]
             rule = f"has two tables side by side, {_named(left)} and {_named(right)}: pass a frame of one of them, "
-            rule += f"pd.read_{opened}usecols={[*range(place)]}) or usecols={[*range(place + 1, len(is_blank))]}"
+            rule += " or ".join(opened)
             raise BadQuery("other", grid.source, rule)
+
+
+def _code_of(grid: Grid, places: Sequence[int], sheet: str | None, encoding: str | None) -> str:
+    """Return the code that opens the columns at *places* as a frame."""
+    if grid.separator is None and not grid.source.lower().endswith((".xlsx", ".xlsm")):
+        frame = "other" if grid.source == "other" else f"pd.read_parquet({grid.source!r})"
+        return f'{frame}.iloc[:, {[*places]}].dropna(how="all")'
+    arguments = [repr(grid.source)]
+    if grid.separator is None:
+        arguments += ['engine="openpyxl"', *([f"sheet_name={sheet!r}"] if sheet is not None else [])]
+    else:
+        arguments += [f"sep={grid.separator!r}"] if grid.separator != "," else []
+        arguments += [f"encoding={encoding!r}"] if encoding is not None else []
+        arguments += ["dtype=str"]
+    if grid.header_row > 1:
+        arguments += [f"header={grid.header_row - 1}", *([] if grid.separator is None else ["skip_blank_lines=False"])]
+    arguments += [f"usecols={[*places]}", "keep_default_na=False", 'na_values=[""]']
+    kind = "excel" if grid.separator is None else "csv"
+    return f'pd.read_{kind}({", ".join(arguments)}).dropna(how="all")'
 
 
 def _begins_anew(grid: Grid, place: int) -> bool:
@@ -300,6 +321,7 @@ def _grid(
         cells, numbers = cells.slice(0, len(numbers) - 1), numbers[:-1]
     lines_around = tuple(line for line in (*around, *below) if line)
     grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
+    grid = replace(grid, header_row=int(numbers[0]) - 1) if len(numbers) else grid
     if cells.num_columns > 1 and all(column.null_count for column in cells.columns):
         return grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())
     return grid

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
@@ -30,7 +31,7 @@ from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideT
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
-from gamelens.analysis.outside_data.roles import header_meanings
+from gamelens.analysis.outside_data.roles import folded_header, header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
@@ -63,6 +64,10 @@ _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day"
 _NETWORK: Final = ', or who is paid in every row, network="..."'
 _MOST_NAMES: Final = 3  # in a warning
 _WIDEST: Final = 1_000.0  # times the lower bound: a higher one says nothing of a value
+_SMALL: Final = 100  # integers up to it are also ranks, values of conversions and kinds
+_CODE: Final = re.compile(
+    r"\b(?:ids?|codes?|index|type|kind|rank|position|version|status|level|key|number|nr|no|year)\b"
+)
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
 
@@ -210,7 +215,7 @@ def cost_per_install(
 
     Args:
         frame: new_users, by the columns of *by*.
-        by: the columns that make the groups.
+        by: the columns that make the groups, also "timestamp" for each day.
         spend: the column of *frame* with the spend; or an outside table with costs, or its path, which is joined to
             the installs by the days and names that both have.
         amount: the column of costs of an outside table. By default its only one.
@@ -232,7 +237,7 @@ def cost_per_install(
     _check_columns("by", frame, with_ids(frame, by), "query new_users by it")
     _check_dollars(frame, spend)
     is_paid = frame[spend].notna()
-    parts = frame[[name for name in ("timestamp", *with_ids(frame, by)) if name in frame]].assign(
+    parts = frame[[name for name in dict.fromkeys(("timestamp", *with_ids(frame, by))) if name in frame]].assign(
         installs=frame[count], paid_installs=frame[count].where(is_paid, 0).astype("Int64"), spend=frame[spend]
     )
     parts = parts.assign(known=is_paid.astype("Int64"))
@@ -249,6 +254,8 @@ def cost_per_install(
 def _read_cost(result: DataFrame, by: str | list[str] | None) -> Iterator[Finding]:
     """Say what a bought install costs, or for which value of *by* it costs most."""
     paid = result[result["cpi"].notna()].sort_values("cpi", ascending=False, kind="stable")
+    if by == "timestamp":
+        paid = paid.assign(timestamp=paid["timestamp"].dt.strftime("%Y-%m-%d"))
     if isinstance(by, str):
         numbers: dict[str, Any] = {}
         if len(paid) > 2:  # the least is not named twice
@@ -320,6 +327,7 @@ def return_on_spend(
     Raises:
         BadQuery: a column is missing, *money* has neither metric, or the spend is not in US dollars.
     """
+    _check_groups(by, "the cohorts are of install days, which are added up")
     keys = with_ids(spend, by)
     _check_columns("spend", spend, ["timestamp", "spend"], "join ad spend to installs by day first")
     _check_dollars(spend, "spend")
@@ -476,6 +484,7 @@ def ltv_against_cpi(
     Raises:
         BadQuery: a column is missing, such as *by*, or the installs that an outside table needs.
     """
+    _check_groups(by, "the value of a player is of all install days")
     _check_columns("values", values, [by], "split retention.ltv by it")
     if not isinstance(cost, DataFrame):
         if installs is None:
@@ -588,9 +597,8 @@ def roas(
     cohorts = with_receipts_of(cohorts[_is_within(cohorts["timestamp"], days)], money)
     splits = [name for name in dimension_columns(cohorts) if name != "installed_on"]
     candidates = with_receipts_of(cohorts[["timestamp", *splits]], money)
-    pairs = pairs_of(
-        {name: right for name, right in on.items() if name != "timestamp"} if on else None, candidates, table
-    )
+    groups_on = {name: right for name, right in (on or {}).items() if name != "timestamp"}
+    pairs = pairs_of(groups_on or None, candidates, table)
     pairs |= {"timestamp": on["timestamp"]} if on and "timestamp" in on else {}
     keys = [name for name in pairs if name != "timestamp"]
     if not keys:
@@ -671,7 +679,7 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     if totals and not found:
         raise running_total(totals[0])
     prices = [price for price in table.of_role("price") if isinstance(price.weight, Weight) and not found]
-    may_be = [column for column in found or table.columns if column.role in ("amount", "number", "price")]
+    may_be = [column for column in found or table.columns if _may_be_money(column)]
     names = [column.name for column in may_be if column not in prices]
     if prices and not names:
         raise _price_of_one(table, prices[0])
@@ -682,10 +690,22 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
         text = called[0].name if called else text
     step = " or ".join(f'amount="{name}"' for name in names[:2]) or f'roles={{"{text}": "cost"}}'
-    rule = f"has no column of costs{f' ({others})' if others else ''}: name it with {step}"
+    is_none = step == 'roles={"...": "cost"}'
+    begins = "none may be money either: pass a table with costs, or name one of its columns" if is_none else "name it"
+    rule = f"has no column of costs{f' ({others})' if others else ''}: {begins} with {step}"
     if found:
         rule = f"has several costs: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
+
+
+def _may_be_money(column: OutsideColumn) -> bool:
+    """Return whether a column is money, or has numbers that may be: no codes, and no small integers such as ranks."""
+    if column.role != "number":
+        return column.role in ("amount", "price")
+    known = column.values.dropna().to_numpy(dtype="float64")
+    are_small = bool((known == np.floor(known)).all() and (np.abs(known) <= _SMALL).all())
+    is_told = not are_small or column.name == "value"  # the cells of a table whose headers are days
+    return is_told and _CODE.search(folded_header(column.name)) is None
 
 
 def _price_of_one(table: OutsideTable, price: OutsideColumn) -> BadQuery:
@@ -844,6 +864,7 @@ def rank_correlation(frame: DataFrame, value: str, rank: str, by: str | None = N
 
     Claims: "store rank", one a row.
     """
+    _check_groups(by, "each day would be a group of its own")
     _check_columns("frame", frame, [value, rank], "join store ranks to installs first")
     known = frame[frame[value].notna() & frame[rank].notna()]
     groups = known.groupby(with_ids(known, by), observed=True) if by else [((), known)]
@@ -876,6 +897,15 @@ def _check_columns(field: str, frame: DataFrame, names: Sequence[str], query: st
     for name in names:
         if name not in frame:
             raise BadQuery(field, name, f"is not a column of the frame: {query}", [*map(str, frame.columns)])
+
+
+def _check_groups(by: By, why: str) -> None:
+    """Raise `BadQuery` if days are to make the groups of an analysis that compares days within each group."""
+    names = [by] if isinstance(by, str) else [*(by or ())]
+    if "timestamp" in names:
+        others = [name for name in names if name != "timestamp"]
+        step = f"pass by={others!r}" if others else 'name a column such as "country_code"'
+        raise BadQuery("by", by, f"has the day, and {why}: {step}")
 
 
 def _check_dollars(frame: DataFrame, spend: str) -> None:

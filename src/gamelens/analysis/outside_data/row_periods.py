@@ -13,7 +13,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.files.date_parsing import ParsedTimes, read_times
+from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, folded_header
 from gamelens.errors import BadQuery, suggests_names
@@ -330,6 +330,8 @@ def _of_all(grid: Grid, start: np.datetime64, end: np.datetime64, line: str) -> 
 
 
 def _none(grid: Grid, problem: BadQuery | None = None) -> Periods:
+    if isinstance(problem, NotTimes):  # whose class is none of the public errors
+        problem = BadQuery(problem.field, problem.value, problem.rule, problem.allowed)
     nothing = _moments(np.full(len(grid.rows), np.datetime64("NaT", "us")))
     return Periods(nothing, None, None, problem=problem)
 

@@ -21,6 +21,7 @@ from gamelens.analysis.outside_data.roles import (
     SUMMANDS,
     Evidence,
     Meaning,
+    Role,
     Vendor,
     concepts_in,
     folded_header,
@@ -58,6 +59,11 @@ _MOMENT: Final = pd.Timedelta(microseconds=1)
 _FIRST_ROWS: Final = 1_000
 _FIRST_KEYS: Final = 20
 _MOST_KEYS: Final = 500
+_ADDED_UP: Final = ("amount", "count", "number")
+_FEWEST_STEPS: Final = 6  # from a total to the next, that an amount of their rows explains
+_EXPLAINED: Final = 0.95  # of the steps; others are corrections
+_ROUNDED: Final = 0.015  # of a difference of amounts in hundredths
+_MUCH_OF_STEP: Final = 10 * _ROUNDED
 
 
 def running_total(column: OutsideColumn) -> BadQuery:
@@ -93,6 +99,88 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
     rule = f"grows with {'nearly ' if has_fallen else ''}every day, as a running total does"
     step = f'pass roles={{"{name}": "{column.money_word}"}} if each row is of its day alone'
     return BadQuery(name, UNSET, f'{rule}: {step}, or cumulative="{name}" if it has the days before')
+
+
+def with_running_totals(table: OutsideTable) -> OutsideTable:
+    """Return a table whose amounts and counts are running totals where the cells say so, whatever the headers do.
+
+    The differences of one, row after row of the same names, are another column of these rows. It may begin anew with a
+    week, a month, a quarter or a year. What an argument says of a column stays.
+    """
+    columns = [column for column in table.of_role(*_ADDED_UP) if column.problem is None]
+    possible = [column for column in columns if column.evidence[0].where != "the argument"]
+    if len(columns) < 2 or not possible or table.period in (None, "period"):
+        return table
+    pairs = [(total, day) for total in possible for day in columns if total is not day and day.role != "number"]
+    fitting = _fitting(pairs, table, _key_numbers(table))
+    if fitting is None:
+        fitting = _fitting(pairs, table, _key_numbers(table, "currency", "identifier", "text", "flag"))
+    if not fitting:
+        return table
+    found = {total.name: day for total, day in fitting}
+    return replace(
+        table,
+        columns=tuple(
+            replace(
+                column,
+                role="cumulative",
+                evidence=(Evidence("cumulative", "its cells", f"adds up {found[column.name].name}"), *column.evidence),
+                currencies=None,
+                money_problem=None,
+            )
+            if column.name in found
+            else column
+            for column in table.columns
+        ),
+    )
+
+
+def _fitting(
+    pairs: Sequence[tuple[OutsideColumn, OutsideColumn]], table: OutsideTable, number: NDArray[np.int32]
+) -> Sequence[tuple[OutsideColumn, OutsideColumn]] | None:
+    """Return the *pairs* of a running total and its amounts by day, None where names have two rows of a day."""
+    for most in (_FIRST_KEYS, _MOST_KEYS):  # of nearly all files no pair fits the first keys
+        keys = pd.unique(number if most == _MOST_KEYS else number[:_FIRST_ROWS])[:most]
+        rows = np.flatnonzero(np.isin(number, keys))
+        at = table.starts.iloc[rows].to_numpy(dtype="datetime64[us]")
+        rows, at = rows[~np.isnat(at)], at[~np.isnat(at)]
+        order = np.lexsort((at, number[rows]))
+        rows, at = rows[order], at[order]
+        is_next = number[rows[1:]] == number[rows[:-1]]
+        if (is_next & (at[1:] == at[:-1])).any():
+            return None
+        begins = np.any([of_unit[1:] != of_unit[:-1] for of_unit in _units_of(at)], axis=0)
+        pairs = [(total, day) for total, day in pairs if _adds_up(total, day, rows, is_next, begins)]
+        if not pairs:
+            break
+    return pairs
+
+
+def _units_of(days: NDArray[np.datetime64]) -> list[NDArray[Any]]:
+    """Return the week, the month, the quarter and the year of each of *days* as numbers."""
+    months = days.astype("datetime64[M]").astype("int64")
+    return [
+        (days.astype("datetime64[D]").astype("int64") + 3) // 7,
+        months,
+        months // 3,
+        months // 12,
+    ]  # day 0 was a Thursday
+
+
+def _adds_up(
+    total: OutsideColumn, day: OutsideColumn, rows: NDArray[np.int64], is_next: NDArray[np.bool_], begins: Any
+) -> bool:
+    """Return whether the steps of *total* from row to row of the same names are *day*, or it begins anew with it."""
+    totals, amounts = (column.values.iloc[rows].to_numpy(dtype="float64", na_value=np.nan) for column in (total, day))
+    amounts, before, after = amounts[1:], totals[:-1], totals[1:]
+    rounded = _ROUNDED + 1e-9 * np.abs(after)
+    is_known = is_next & ~np.isnan(before) & ~np.isnan(after) & ~np.isnan(amounts)
+    is_step = is_known & (np.abs(after - before - amounts) <= rounded)
+    is_told = (np.abs(amounts) > _MUCH_OF_STEP) & (np.abs(before) > _MUCH_OF_STEP)
+    is_anew = is_known & ~is_step & begins & (np.abs(after - amounts) <= rounded)
+    steps = int((is_step & is_told).sum())
+    others = int((is_known & is_told & ~is_step & ~is_anew).sum())
+    return steps >= _FEWEST_STEPS and steps >= _EXPLAINED * (steps + others) and steps >= int((is_anew & is_told).sum())
 
 
 def stated_totals(
@@ -396,10 +484,10 @@ def _check_gaps(
         raise totals.problem(is_gap, rule, {"gaps": "counts them on that day"}, "or add the rows")
 
 
-def _key_numbers(table: OutsideTable) -> NDArray[np.int32]:
-    """Return a number of each row, which rows of the same key share."""
+def _key_numbers(table: OutsideTable, *others: Role) -> NDArray[np.int32]:
+    """Return a number of each row, which rows of the same key share, and of the same texts in columns of *others*."""
     number, most = np.zeros(len(table.rows), dtype="int32"), 1
-    for key in [column for column in table.columns if column.role in KEYS]:
+    for key in [column for column in table.columns if column.role in {*KEYS, *others}]:
         codes = key.values.astype("category").cat.codes.to_numpy()
         most *= int(codes.max(initial=0)) + 2
         if most > np.iinfo("int32").max:

@@ -72,6 +72,10 @@ def compare_with_weekdays(
     Raises:
         BadQuery: a day has several rows for one value of *by*.
     """
+    if by == "timestamp":
+        raise BadQuery(
+            "by", by, 'is the day, and days are compared within one group: name a column such as "country_code"'
+        )
     if frame.duplicated(["timestamp", by]).any():
         raise BadQuery("frame", by, "has several rows for one day: add up the other dimensions first")
     days = frame[["timestamp", by, occasion]].assign(value=frame[value].astype("float64"))

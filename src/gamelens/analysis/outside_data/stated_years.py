@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.files.date_parsing import YEARS, date_words, folded_word, read_times
 from gamelens.analysis.files.days_without_year import FirstAndLastDay, dates_of
+from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END, TOTAL_AT_ONE_END
@@ -69,7 +70,7 @@ def days_beside(lines: Sequence[str]) -> StatedDays | None:
 
 
 def _days_of(line: str) -> FirstAndLastDay | None:
-    text = line.strip(" \"'")
+    (text,) = ascii_digits([line.strip(" \"'")])
     for part in dict.fromkeys((text, text.partition(":")[2].strip(), text.partition(" ")[2], text.rpartition("  ")[2])):
         try:
             read = read_times([part], field="")

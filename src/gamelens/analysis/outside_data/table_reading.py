@@ -21,7 +21,7 @@ from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
-from gamelens.analysis.files.number_parsing import Mark, are_errors, decimal_mark
+from gamelens.analysis.files.number_parsing import MARKS, Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of_codes, currencies_of_column
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
@@ -62,6 +62,7 @@ from gamelens.analysis.outside_data.running_totals import (
     meaning_of_differences,
     stated_totals,
     with_amounts_of_days,
+    with_running_totals,
 )
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
@@ -162,6 +163,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
+    table = with_running_totals(table)
     columns = []
     for column in table.columns:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
@@ -236,6 +238,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
     marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal"))
+    problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
     periods = periods_of(grid, meanings, cells)
     columns = []
     for name, meaning in meanings.items():
@@ -529,6 +532,31 @@ def _numbers(
         whole[np.isnan(distinct)[column_cells.codes]] = pd.NA
         return Series(whole), problem
     return Series(distinct[column_cells.codes]), problem
+
+
+def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
+    """Return the exception for numbers of two decimal marks, with the row where they change, which no mark reads."""
+    numbers, codes = column_cells.numbers, column_cells.codes
+    fits = {mark: np.append(numbers.fits(mark), False)[codes] for mark in MARKS}
+    has = [
+        np.append(np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False)), False) for mark in MARKS
+    ]
+    only = {mark: fits[mark] & ~fits[other] for mark, other in zip(MARKS, reversed(MARKS), strict=True)}
+    is_split = all(mask.any() for mask in only.values())
+    if not is_split:  # 1.250 and 1,250
+        only = {mark: mask[codes] for mark, mask in zip(MARKS, has, strict=True)}
+    first, second = sorted(MARKS, key=lambda mark: int(only[mark].argmax()))
+    begins, places = int(only[second].argmax()), np.flatnonzero(only[first])
+    texts = [column_cells.texts[codes[int(only[mark].argmax())]] for mark in (first, second)]
+    last, row = int(grid.rows[places[-1]]), int(grid.rows[begins])
+    if places[-1] > begins:
+        rule = f"have two decimal marks, one from row {grid.rows[places[0]]} and the other from row {row} on, mixed"
+        step = f"write one mark in all rows of {grid.source}"
+        return BadQuery(column_cells.name, texts, f"{rule}: no decimal= reads both; {step}")
+    is_open = (has[0] | has[1])[codes[places[-1] + 1 : begins]]
+    since = f"from a row after row {last} on, at the latest from row {row}" if is_open.any() else f"from row {row} on"
+    rule = f"have two decimal marks, the second {since}: no decimal= reads both; write one mark in {grid.source}, "
+    return BadQuery(column_cells.name, texts, f"{rule}or pass the rows before and the rows since as two tables")
 
 
 def _notes_on_written_numbers(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
