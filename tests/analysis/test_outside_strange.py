@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import openpyxl
 import pyarrow as pa
@@ -527,7 +528,7 @@ def test_counts_of_different_things_are_not_added_up(
     assert f"totals={[texts[1]]!r} leaves the rows of {texts[0]!r} alone" in str(refused.value)
     report = gl.join(frame, path, on={"country_code": "Country"}).report
     assert any(f"{count} left out: it counts different things by {kind}" in said for said in report.warnings)
-    told = {"on": {"country_code": "Country"}, "columns": [count]}
+    told: dict[str, Any] = {"on": {"country_code": "Country"}, "columns": [count]}
     assert gl.join(frame, path, **told, totals=[texts[1]]).frame[count].tolist() == [14, 18]
     assert gl.join(frame, path, **told, how={count: "sum"}).frame[count].tolist() == [214, 18]
 
@@ -535,7 +536,7 @@ def test_counts_of_different_things_are_not_added_up(
 def test_counts_of_one_kind_are_added_up(file: WriteFile) -> None:
     """Also orders by event, installs beside results, and kinds that the frame keeps apart."""
     frame = tidy_frame("new_users", country_code=["US", "DE"], new_users=[1, 2])
-    told = {"on": {"country_code": "Country"}}
+    told: dict[str, Any] = {"on": {"country_code": "Country"}}
     rows = ["US,install,7,1", "US,install,8,2", "DE,install,9,3"]
     path = file("\n".join(["Country,Result indicator,Results,Installs", *rows, ""]))
     assert gl.join(frame, path, **told).frame["Results"].tolist() == [15, 9]

@@ -123,7 +123,7 @@ def in_dollars(
         if table.periods.problem is not None:
             raise table.periods.problem
         starts = {} if table.period is None else {"timestamp": table.starts}
-        return table.frame.assign(**starts, **{to: dollars})
+        return table.unquestioned_frame.assign(**starts, **{to: dollars})
     if amount is None:
         raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
     if currency is None and amount + CURRENCY in frame:

@@ -170,10 +170,11 @@ class OutsideTable:
                 emit_warning(f"{self.source}: {column.problem}")
             elif column.role == "cumulative":
                 emit_warning(f"{self.source}: {column.name} is a running total, whose rows do not add up")
-        return self._frame
+        return self.unquestioned_frame
 
     @cached_property
-    def _frame(self) -> DataFrame:
+    def unquestioned_frame(self) -> DataFrame:
+        """The frame without a warning, for a function that asks about the column that it uses."""
         columns: dict[str, Series[Any]] = {}
         for column in self.columns:
             columns[column.name] = column.values
