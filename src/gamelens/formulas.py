@@ -162,7 +162,7 @@ def divide_numbers(above: float, below: float) -> float:
     return above / below if below else math.nan
 
 
-class _Units(msgspec.Struct, frozen=True):
+class _UnitPowers(msgspec.Struct, frozen=True):
     """The units above and below the line, and the product of the numbers beside them."""
 
     above: Counter[str] = Counter()
@@ -174,30 +174,30 @@ class _Units(msgspec.Struct, frozen=True):
         """Whether it belongs to a plain number or a share."""
         return not self.above and not self.below
 
-    def times(self, other: _Units, *, factor: float) -> _Units:
+    def times(self, other: _UnitPowers, *, factor: float) -> _UnitPowers:
         """Return the dimension of the product with *other*."""
         above, below = self.above + other.above, self.below + other.below
-        return _Units(above - below, below - above, factor)
+        return _UnitPowers(above - below, below - above, factor)
 
 
-def _units_of(expression: Expression, units: Mapping[str, str]) -> _Units:
+def _units_of(expression: Expression, units: Mapping[str, str]) -> _UnitPowers:
     match expression:
         case Constant(value=value):
-            return _Units(factor=value)
+            return _UnitPowers(factor=value)
         case Variable(name=name):
-            return _Units(Counter([units[name]]))
+            return _UnitPowers(Counter([units[name]]))
     left, right = _units_of(expression.left, units), _units_of(expression.right, units)
     if expression.sign == "*":
         return left.times(right, factor=left.factor * right.factor)
     if expression.sign == "/":
-        inverse = _Units(right.below, right.above, right.factor)
+        inverse = _UnitPowers(right.below, right.above, right.factor)
         return left.times(inverse, factor=divide_numbers(left.factor, right.factor))
     if isinstance(expression.right, Constant) or isinstance(expression.left, Constant):  # a number has the other's unit
         named = left if isinstance(expression.right, Constant) else right
-        return _Units(named.above, named.below) if named.is_number else named
+        return _UnitPowers(named.above, named.below) if named.is_number else named
     if (left.above, left.below) != (right.above, right.below):
         raise ValueError("adds numbers of different units")
-    return left if left.factor == right.factor else _Units(left.above, left.below)
+    return left if left.factor == right.factor else _UnitPowers(left.above, left.below)
 
 
 def _expression(node: ast.expr, text: str) -> Expression:

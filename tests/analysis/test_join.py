@@ -587,7 +587,7 @@ def test_sums_are_those_of_a_loop(
         }
     )
     for how in ("left", "outer"):
-        joined = gl.join(frame, table, on=ON, how=how, totals="keep").frame
+        joined = gl.join(frame, table, on=ON, how=how, totals="keep", repeats="keep").frame
         expected = [[n for day, geo, n in theirs if (day, geo) == key] for key in ours]
         alone = dict.fromkeys((day, geo) for day, geo, _ in theirs if (day, geo) not in ours) if how == "outer" else {}
         assert joined["clicks"].tolist()[: len(ours)] == [sum(values) if values else pd.NA for values in expected]

@@ -170,6 +170,9 @@ class SparkReader:
         Jobs that begin later than that are cancelled too.
         """
         tag, is_over, has_ended = uuid4().hex, Event(), Event()
+        add: Callable[[str], None]
+        cancel: Callable[[str], object]
+        remove: Callable[[str], None]
         if self._is_remote:  # it has no context
             add, cancel, remove = session.addTag, session.interruptTag, session.removeTag
         else:
