@@ -469,6 +469,23 @@ def test_days_below_months_without_a_year_ask_for_it(file: WriteFile, first: str
     assert (len(table.rows), f"{table.starts[0]:%Y-%m-%d}") == (5, "2026-09-28")
 
 
+@pytest.mark.parametrize("month", ["Oct 26", "October 2026", "Okt. '26", "окт. 26"])
+@pytest.mark.parametrize("total", ["Month total", ""])
+def test_a_month_above_days_is_no_header(file: WriteFile, month: str, total: str) -> None:
+    """Also in a table of two columns, and where the running month has no total yet."""
+    rows = [f"{month},", "1,5", "2,7", f"{total},12", f"{month.replace('26', '27')},", "1,4", "2,9"]
+    assert outside_data.in_dollars(file("\n".join(["Day,Cost (USD)", *rows, ""])))["spend"].sum() == 25
+
+
+@pytest.mark.parametrize("totals", [("Week total", "Week total", "Month total"), ("", "", "")])
+def test_totals_of_weeks_below_a_month_are_left_out(file: WriteFile, totals: tuple[str, str, str]) -> None:
+    """Each adds up the days since the one before, and the last all of them."""
+    week, second, month = totals
+    rows = ["Oct 26,,", "1,5,1", "2,7,2", f"{week},12,3", "3,4,3", "4,9,4", f"{second},13,7", f"{month},25,10"]
+    path = file("\n".join(["Day,Meta (USD),Unity (USD)", *rows, ""]))
+    assert outside_data.in_dollars(path, amount="Meta (USD)")["spend"].sum() == 25
+
+
 def test_a_day_cell_that_was_merged_over_names_is_no_total(file: WriteFile) -> None:
     rows = ["Sep 26,,", "28,Meta,10", ",Unity,10", ",Moloco,20", "29,Meta,5", ",Unity,5"]
     table = gl.read_table(file("\n".join(["Day,Network,Cost (USD)", *rows, ""])))

@@ -9,6 +9,7 @@ from datetime import date
 from numbers import Real
 from typing import Any, Final, Literal
 
+from gamelens.analysis.files.date_parsing import date_words, folded_word
 from gamelens.analysis.files.decimal_digits import ARABIC_DECIMAL_MARK, ascii_digits
 from gamelens.analysis.files.magnitudes import word_pattern
 
@@ -49,8 +50,17 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     for place in range(first, len(top) - 1):
         below = next((row for row in kinds[place + 1 :] if any(row)), [])
         if _is_data(below, usual) and not _fitting(kinds[place], usual) and 2 * filled[place] >= widest:
-            return blank + place
+            fuller = [above for above in range(first, place) if filled[above] > filled[place]]
+            is_heading = bool(fuller) and any(map(_is_month, top[place]))
+            return blank + (fuller[-1] if is_heading else place)
     return blank + first
+
+
+def _is_month(cell: Any) -> bool:
+    """Return whether a cell is a month, such as Oct 26 or October, as stands alone above the numbers of its days."""
+    words, text = date_words(), folded_word(cell) if isinstance(cell, str) else ""
+    rest = words.month.sub(" ", text, count=1)
+    return rest != text and re.fullmatch(r"\W*(?:\d\d|\d{4})?", rest) is not None
 
 
 def _kind(cell: Any) -> CellKind:

@@ -172,11 +172,23 @@ def _values(grid: Grid, name: str) -> NDArray[np.float64]:
 def _are_sums_above(
     grid: Grid, names: Sequence[str], is_heading: NDArray[np.bool_], is_left_out: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return which rows have nothing but the sums of all days between the heading above them and themselves.
+    """Return which rows have nothing but the sums of all days below the heading above them, or below another such row.
 
     Sums of one day count only beside one of several.
     """
-    block, is_day = is_heading.cumsum(), ~(is_heading | is_left_out)
+    found = _are_sums_below(grid, names, is_heading, is_heading, is_left_out)
+    return found | _are_sums_below(grid, names, is_heading, is_heading | found, is_left_out) if found.any() else found
+
+
+def _are_sums_below(
+    grid: Grid,
+    names: Sequence[str],
+    is_heading: NDArray[np.bool_],
+    is_start: NDArray[np.bool_],
+    is_left_out: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """Return which rows have the sums of the days since the last row of *is_start* above them."""
+    block, is_day = is_start.cumsum() - (is_start & ~is_heading), ~(is_heading | is_left_out)
     days = pd.Series(is_day).groupby(block).cumsum().to_numpy()
     are_sums, has_number = days > 0, np.zeros(len(days), dtype=bool)
     for name in names:
