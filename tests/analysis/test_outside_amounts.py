@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -396,3 +397,53 @@ def test_a_running_total_that_was_corrected_is_asked_about(tmp_path: Path) -> No
     amounts = [7, 16, 23, 31, 37, 43, 42, 44, 46, 53, 61, 66, 72, 78]
     with pytest.raises(BadQuery, match="grows with nearly every day"):
         outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, amounts))
+
+
+@pytest.mark.parametrize(
+    ("title", "header", "scale"),
+    [
+        ("Montants en milliers d'USD (k$)", "Dépenses", 1e3),
+        ("Kosten in TEUR", "Ist Kosten", 1e3),
+        ("金额单位:万元(人民币)", "消耗", 1e4),
+        ("All amounts in millions of US dollars", "Spend", 1e6),
+        ("Суммы в тыс. руб.", "Расход", 1e3),
+    ],
+)
+def test_a_title_that_names_thousands_is_asked_about(
+    file: Callable[..., Path], title: str, header: str, scale: float
+) -> None:
+    """Both steps work: the amounts are so many times larger, or as they stand."""
+    path = file(f"{title}\n\nDay;{header}\n2026-11-01;2,5\n2026-11-02;1,5\n")
+    given: dict[str, Any] = {"currency": "EUR", "rate": {"EUR": 1.0}, "decimal": ","}
+    with pytest.raises(BadQuery, match="by a line beside the table") as refused:
+        outside_data.in_dollars(path, **given)
+    for step in (scale, 1.0):
+        roles = {header: {"role": "cost", "scale": step}}
+        assert f'roles={{"{header}": {{"role": "cost", "scale": {step:g}}}}}' in str(refused.value)
+        assert outside_data.in_dollars(path, roles=roles, **given)["spend"].sum() == 4 * step
+
+
+@pytest.mark.parametrize(
+    ("kind", "invoice", "credit"),
+    [("Type", "Faktura", "Kreditnota"), ("Belegart", "Rechnung", "Gutschrift"), ("类型", "发票", "红字发票")],
+)
+def test_credit_notes_above_zero_are_asked_about(
+    file: Callable[..., Path], kind: str, invoice: str, credit: str
+) -> None:
+    """Both steps work; where a credit note stands below 0 there is nothing to ask."""
+    rows = [f"2026-11-01,{invoice},100", f"2026-11-02,{credit},30", f"2026-11-03,{invoice},50"]
+    path = file("\n".join([f"Day,{kind},Amount (USD)", *rows, ""]))
+    with pytest.raises(BadQuery, match="is above 0 in 1 row of") as refused:
+        outside_data.in_dollars(path)
+    for negative, total in (({kind: [credit]}, 120), ({}, 180)):
+        roles = {"Amount (USD)": {"role": "amount", "negative": negative}}
+        assert f'"negative": {negative!r}' in str(refused.value)
+        assert outside_data.in_dollars(path, roles=roles)["spend"].sum() == total
+    signed = file("\n".join([f"Day,{kind},Amount (USD)", *rows, ""]).replace(",30", ",-30"))
+    assert outside_data.in_dollars(signed)["spend"].sum() == 120
+
+
+@pytest.mark.parametrize("header", ["설치당비용", "激活成本(元)", "インストール単価", "클릭당 비용"])
+def test_a_cost_for_each_install_is_a_rate_in_eastern_words(file: Callable[..., Path], header: str) -> None:
+    path = file(f"Day,설치,Clicks,{header}\n2026-11-01,2,4,1.5\n2026-11-02,4,4,2.5\n")
+    assert gl.read_table(path).column(header).role == "rate"

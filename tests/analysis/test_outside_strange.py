@@ -348,7 +348,7 @@ def test_what_tells_a_format_from_others_is_listed() -> None:
         ),
         (
             "Date,Status,Cost (USD)\n2026-11-01,Charged,4.99\n2026-11-01,Refund,4.99\n2026-11-02,Charged,9.99\n",
-            "rows of two kinds by Status",
+            "is above 0 in 1 row of 'Refund'",
         ),
         (
             "Data;Rede;Custo (R$)\n01/11/2026;Meta;1.234\n13/11/2026;Meta;2.345\n",

@@ -21,17 +21,19 @@ from pandas import Series
 
 from gamelens.analysis.files.currency_names import NO_CURRENCY, Currencies, common, currencies_in, currencies_of
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.money_units import NO_DECIMALS
+from gamelens.analysis.outside_data.money_units import NO_DECIMALS, multiple_in
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header, folded_header
 from gamelens.errors import BadQuery
 
 _IN_CURRENCY: Final = re.compile(
-    r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants)\b.*\bin\b|^\W*in\b"
+    r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants|importes|valores|importi"
+    r"|kwoty|tutarlar|суммы|bedragen|belopp|beløb)\b.*\b(?:in|en|em|w|в|i|cinsinden)\b|^\W*(?:in|en|em|w|в)\b|金额|金額|금액"
 )
 _UNIT_IN_TITLE: Final = re.compile(  # 单位:USD
-    r"(?i)(?:单位|單位|単位|단위|\bед(?:иниц\w*|\.)|\bjednostk\w*|\bbirim\w*|\beinheit\w*|\beenheid|\bunidade?s?|\bunités?|\bunits?)"
-    r"\s*[:：(（]?\s*(?-i:[A-Z]{3})\b"
+    r"(?i)单位|單位|単位|단위|\bед(?:иниц\w*|\.)|\bjednostk\w*|\bbirim\w*|\beinheit\w*|\beenheid|\bunidade?s?\b|\bunités?\b"
+    r"|\bunits?\b"
 )
+_OF_THOUSANDS: Final = re.compile(r"\b[TK](EUR|USD|GBP|CHF)\b")
 _CODE_IN_TITLE: Final = re.compile(
     r"[(\[]\s*(?:in |en |em )?(?!ALL|TOP)[A-Z]{3}\s*[)\]]|\b(?:in|en|em|w|в) (?!ALL|TOP)[A-Z]{3}\b"
 )
@@ -257,17 +259,35 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     if possible := currencies_in(name, is_header=True):
         found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
     for line in grid.above:
-        concepts = [concept for concept, _, _ in concepts_in(folded_header(line))]
-        is_about = any(concept.name == "currency" for concept in concepts) or bool(_IN_CURRENCY.search(line))
-        is_about = is_about or bool(_UNIT_IN_TITLE.search(line))
-        if not is_about and _CODE_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
-            is_about = any(concept.role == "amount" for concept in concepts)
-        if (is_about or line.strip("()[] ") in currencies_of(line.strip("()[] "))) and (
-            possible := currencies_in(line)
-        ):
+        bare = line.strip("()[] ")
+        line = _OF_THOUSANDS.sub(r" \1 ", line)
+        if (is_about_money(line) or bare in currencies_of(bare)) and (possible := currencies_in(line)):
             evidence = Evidence(_shown(possible), "a line beside the table", line)
             found.append(Witness(evidence, [possible], _every(count)))
     return found
+
+
+def is_about_money(line: str) -> bool:
+    """Return whether a line beside a table may say the currency or the unit of its amounts."""
+    concepts = [concept for concept, _, _ in concepts_in(folded_header(line))]
+    is_about = any(concept.name == "currency" for concept in concepts) or bool(_IN_CURRENCY.search(line))
+    if is_about or _UNIT_IN_TITLE.search(line) or multiple_in(line, folded_header(line)):
+        return True
+    if _CODE_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
+        return any(concept.role == "amount" for concept in concepts)
+    return False
+
+
+def multiple_problem(name: str, role: str, lines: Sequence[str]) -> BadQuery | None:
+    """Return the question about amounts where a line beside the table may say that they are thousands or more."""
+    for line in lines:
+        concepts = {concept.role for concept, _, _ in concepts_in(folded_header(line))}
+        is_money = is_about_money(line) or bool(currencies_in(line)) or "amount" in concepts
+        if is_money and (unit := multiple_in(line, folded_header(line))) is not None:
+            steps = [f'roles={{"{name}": {{"role": "{role}", "scale": {scale:g}}}}}' for scale in (unit.scale, 1)]
+            rule = f"may be in {unit.word} by a line beside the table ({line!r}): pass {steps[0]} if so, or {steps[1]}"
+            return BadQuery(name, UNSET, rule)
+    return None
 
 
 def _of_formats(formats: Sequence[str | None]) -> list[Witness]:

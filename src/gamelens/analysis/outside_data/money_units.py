@@ -25,6 +25,7 @@ _MULTIPLES: Final = {
         r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
     ),
 }
+_K_OF_MONEY: Final = re.compile(r"(?i)(?<!\w)[kт] ?[$€£¥₽₺₩]")
 NO_DECIMALS: Final = frozenset(
     {
         "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
@@ -47,6 +48,16 @@ def without_unit(folded: str) -> str:
     for pattern in _PARTS.values():
         folded = re.sub(pattern, " ", folded)
     return " ".join(folded.split())
+
+
+def multiple_in(line: str, folded: str) -> MoneyUnit | None:
+    """Return the multiple of a currency that a line about money names, such as k$ or in thousands of euros."""
+    if match := _K_OF_MONEY.search(line):
+        return MoneyUnit(1e3, match[0])
+    for scale, pattern in _MULTIPLES.items():
+        if words := [match[0] for match in re.finditer(pattern, folded) if match[0] != "k"]:
+            return MoneyUnit(scale, words[0])
+    return None
 
 
 def unit_in(folded: str, role: str) -> MoneyUnit | None:

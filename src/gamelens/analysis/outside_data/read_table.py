@@ -43,7 +43,8 @@ def read_table(
             or polars frame, an Arrow table, or a table that was read before.
         roles: roles of columns that the file does not tell: `{"yield": "rate"}`, or more:
             `{"yield": {"role": "rate", "of": ["money", "shown", 1000]}}` for 1000 * money / shown. "cost" and "income"
-            are amounts; "week" and "month" are days of coarser rows.
+            are amounts; "week" and "month" are days of coarser rows. "scale" is what one of a column is, such as 1000,
+            and "negative" the rows to subtract: `{"Amount": {"role": "cost", "negative": {"Type": ["Credit note"]}}}`.
         currency: the currency of the amounts (ISO 4217) or the column that has it; by column if they differ.
         rate: converts all amounts to US dollars: as in `outside_data.in_dollars`, such as the path of a rates file.
         network: who is paid in every row, such as "Moloco", if no column says it. Files of Meta, Google Ads, TikTok and

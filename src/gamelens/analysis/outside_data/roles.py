@@ -54,6 +54,8 @@ TIMES: Final = frozenset({"day", "start", "end", "hour"})
 KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
 
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
+_EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|(?:成本|单价|單價|単価|단가)$)")
+"""Behind what a cost is for: 설치당비용, 激活成本, インストール単価."""
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
@@ -475,6 +477,11 @@ def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meani
 def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str) -> Iterator[Meaning]:
     """Yield the rates that a header names: by a word, or as a quotient of two measures."""
     rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
+    counts = [concept.name for concept, _, _ in found if concept.role == "count"]
+    if counts and _EASTERN_PER.search(outer.replace(" ", "")):
+        amounts = [concept.name for concept, _, _ in found if concept.role == "amount"]
+        yield Meaning("rate", Evidence("rate", "header", header), "", (amounts[0] if amounts else "", counts[0], 1.0))
+        return
     per = _PER.search(outer)
     if per:
         before = [concept for concept, _, at in found if at < per.start() and concept.role in MEASURES]

@@ -23,7 +23,13 @@ from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
-from gamelens.analysis.outside_data.currency_evidence import OfMoney, columns_of_codes, currencies_of_column
+from gamelens.analysis.outside_data.credit_notes import credit_problem
+from gamelens.analysis.outside_data.currency_evidence import (
+    OfMoney,
+    columns_of_codes,
+    currencies_of_column,
+    multiple_problem,
+)
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
@@ -76,7 +82,7 @@ _ALIASES: Final = {
     "week": ("day", "week"),
     "month": ("day", "month"),
 }
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language"})
+_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language", "negative"})
 _PRICES: Final = frozenset({"developer proceeds", "partner share", "customer price", "net proceeds per unit"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
@@ -259,9 +265,18 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(
                 column, evidence=(*column.evidence, says), problem=column.problem or _unit_problem(column, unit)
             )
+        elif column.role == "amount" and "scale" not in meaning.details and not _is_rounded(cells[name]):
+            multiple = multiple_problem(name, column.money_word, grid.above)
+            column = replace(column, problem=column.problem or multiple)
         columns.append(column)
     columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
     columns = _refunds_negative(columns, meanings, cells)
+    columns = [
+        replace(column, problem=column.problem or credit_problem(column, meanings, cells))
+        if column.name in meanings
+        else column
+        for column in columns
+    ]
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
         ranges.append(f"no day in {grid.rows_text(has_none)}")
@@ -349,6 +364,11 @@ def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
     return (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
 
 
+def _is_rounded(column_cells: ColumnCells) -> bool:
+    """Return whether the numbers of a column have words such as Mio. behind them."""
+    return not column_cells.is_typed and column_cells.numbers.rounded is not None
+
+
 def _unit_problem(column: OutsideColumn, unit: MoneyUnit) -> BadQuery | None:
     """Return why hundredths are not, if the currency of a column has none."""
     known = set() if column.currencies is None else {*column.currencies.dropna().unique()} & NO_HUNDREDTHS
@@ -374,7 +394,7 @@ def _stated_roles(roles: Mapping[str, RoleArgument], grid: Grid) -> dict[str, Me
     found = {}
     for name, stated in roles.items():
         _check_column("roles", name, grid)
-        details = {"role": stated} if isinstance(stated, str) else dict(stated)
+        details: dict[str, Any] = {"role": stated} if isinstance(stated, str) else {**stated}
         for unknown in set(details) - _DETAILS:
             raise BadQuery("roles", unknown, "is not stated of a column", sorted(_DETAILS))
         role, concept = _ALIASES.get(
@@ -386,8 +406,18 @@ def _stated_roles(roles: Mapping[str, RoleArgument], grid: Grid) -> dict[str, Me
             _check_column("roles", part, grid)
         if "currency" in details:
             details["named currency"] = details["currency"]
+        if "negative" in details:
+            details["negative"] = _stated_refunds(details["negative"], grid)
         found[name] = Meaning(role, Evidence(role, "the argument", name), concept, None, details)
     return found
+
+
+def _stated_refunds(negative: Mapping[str, Sequence[str]], grid: Grid) -> dict[str, Any]:
+    """Return the column and the texts of rows below 0 as a vendor's format states them, empty for no such rows."""
+    for name, texts in negative.items():
+        _check_column("roles", name, grid)
+        return {"column": name, "values": [*texts]}
+    return {}
 
 
 def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning | None) -> Meaning:
