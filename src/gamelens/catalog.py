@@ -655,13 +655,13 @@ def _in_order(given: Mapping[str, MetricFormula], place: str) -> tuple[MetricFor
 
 
 def _own_metric(
-    given: MetricFormula, own: Mapping[str, OwnMetric], place: str = "", others: Iterable[str] = ()
+    given: MetricFormula, defined: Mapping[str, OwnMetric], place: str = "", others: Iterable[str] = ()
 ) -> OwnMetric:
     """Return the metric that *given* defines.
 
     Args:
         given: the definition.
-        own: the own metrics that its formula may name.
+        defined: the own metrics that its formula may name.
         place: where it is from, for errors.
         others: further names to suggest.
 
@@ -681,9 +681,9 @@ def _own_metric(
     made: dict[str, Expression] = {}
     buckets: dict[str, Granularity] = {}
     for part in names_in(typed):
-        known = own.get(part) or ALIASES.get(part) or METRICS.get(part)
+        known = defined.get(part) or ALIASES.get(part) or METRICS.get(part)
         if known is None:
-            names = sorted({*METRICS, *ALIASES, *own, *others} - {name})
+            names = sorted({*METRICS, *ALIASES, *defined, *others} - {name})
             rule = f"names {part}, which is not a metric"
             raise BadQuery(field, given.formula, rule, names, name=part, meant=OTHER_NAMES.get(part))
         if (why := _not_combined(known)) is not None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from house.source import PACKAGE, Module, modules, place
+from support.english import phrases, pronouns
 
 WORDS = tomllib.loads(Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8"))
 
@@ -102,6 +103,19 @@ def test_no_module_or_class_is_called_by_a_banned_word() -> None:
     banned |= {words(name): "what it holds" for name in WORDS["vague"]}
     kinds = [it for it in names() if it.is_kind and it.name not in WORDS["allowed"]]
     assert [f"{it.place}: say {banned[words(it.name)]}" for it in kinds if words(it.name) in banned] == []
+
+
+def test_no_variable_is_called_by_a_pronoun() -> None:
+    """A name says what its value is. `of` is what some public arguments and keys are called."""
+    found = [f"{module.path}: {name}" for module in modules() for _, name in pronouns(module.tree)]
+    public = ("analysis/outside_data/roles.py", "assistant/tools.py", "raw_events/session_paths.py")
+    assert [name for name in found if name not in {f"{path}: of" for path in public}] == []
+
+
+def test_hidden_subjects_stay_few() -> None:
+    """Sentences of the source say who does what: `python tests/support/english.py` counts them by room."""
+    hidden = [phrase for path in PACKAGE.rglob("*.py") for phrase in phrases(path.read_text(encoding="utf-8"))]
+    assert len(hidden) <= 20
 
 
 def test_every_term_has_its_home() -> None:

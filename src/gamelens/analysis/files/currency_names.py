@@ -70,8 +70,10 @@ def currencies_in(text: str, *, is_header: bool = False) -> Currencies:
         found |= {currencies_of(word) for word in upper if len(word) == 3 and is_currency(word)}
     found |= {currencies_of(sign) or currencies_of(sign[-1]) for sign in _SIGNS.findall(text)}
     found |= {currencies_of(name) for name in _NAMES.findall(text.casefold())} if not found else set()
-    if is_header and not found:  # in brackets, or in letters that are no ASCII
+    if is_header and not found:
         found |= {currencies_of(_MULTIPLE.sub("", inner).strip()) for inner in _BRACKETS.findall(text)}
-        found |= {currencies_of(word) for word in re.split(r"[\s,/:：()（）\[\]【】]+", text) if not word.isascii()}
+    if not found:  # in letters that are no ASCII; one of them alone is a currency in a header only
+        words = [word for word in re.split(r"[\s,/:：()（）\[\]【】]+", text) if not word.isascii()]
+        found |= {currencies_of(word) for word in words if is_header or len(word) > 1}
     found -= {NO_CURRENCY}
     return common(found) if found else NO_CURRENCY

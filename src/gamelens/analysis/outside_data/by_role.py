@@ -105,11 +105,11 @@ def _sums(values: Series[Any], groups: Groups) -> Series[Any]:
 
 
 def _check_one_kind(
-    table: OutsideTable, column: OutsideColumn, rows: Groups, groups: Groups, of: str | None = None
+    table: OutsideTable, column: OutsideColumn, rows: Groups, groups: Groups, rate: str | None = None
 ) -> None:
     """Raise `BadQuery` if the rows of a key count different things, such as installs and clicks on links.
 
-    *of* is a rate that the counts are part of.
+    *rate* is a rate that the counts are part of.
     """
     if column.kinds is None:
         return
@@ -132,8 +132,8 @@ def _check_one_kind(
         rule += f"totals={others!r} leaves the rows of {stay!r} alone, "
     else:
         rule += f'pass a frame without the others, table[table["{column.kinds}"] == {stay!r}], '
-    if of is not None:
-        raise BadQuery(of, UNSET, f"is a rate of {column.name}, which {rule.removesuffix(', ')}")
+    if rate is not None:
+        raise BadQuery(rate, UNSET, f"is a rate of {column.name}, which {rule.removesuffix(', ')}")
     raise BadQuery(column.name, UNSET, f'{rule}how={{"{column.name}": "sum"}} adds up all')
 
 
@@ -178,7 +178,7 @@ def _weighted(
     if isinstance(weight, ColumnQuotient):
         parts = [table.column(name) for name in (weight.numerator, weight.denominator)]
         for part in parts:
-            _check_one_kind(table, part, rows, groups, of=column.name)
+            _check_one_kind(table, part, rows, groups, rate=column.name)
             _one_currency(part, rows, groups)
         above, below = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in parts)
         is_known = above.notna() & below.notna()

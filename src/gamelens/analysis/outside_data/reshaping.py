@@ -141,7 +141,7 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
     values = [*dict.fromkeys(value for value, _ in matches.values())]
     others = [name for name in grid.columns if name not in matches]
     is_text = {
-        value: len({str(grid.cells.column(name).type) for name, (of, _) in matches.items() if of == value}) > 1
+        value: len({str(grid.cells.column(name).type) for name, (part, _) in matches.items() if part == value}) > 1
         for value in values
     }
     count = len(grid.rows)

@@ -610,9 +610,9 @@ class Vendor:
             if _is_header(header, names):
                 details: Mapping[str, Any] = {"role": said} if isinstance(said, str) else said
                 concept = details.get("concept", "")
-                of = concepts_in(folded_header(_BRACKETS.sub(" ", header)))
-                if not concept and of:
-                    concept = next((found.name for found, _, _ in of if found.role == details["role"]), "")
+                if not concept:
+                    named = concepts_in(folded_header(_BRACKETS.sub(" ", header)))
+                    concept = next((found.name for found, _, _ in named if found.role == details["role"]), "")
                 return Meaning(details["role"], Evidence(details["role"], self.name, header), concept, None, details)
         return None
 

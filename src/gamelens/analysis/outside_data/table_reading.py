@@ -348,11 +348,11 @@ def _is_money_rate(meaning: Meaning, column_cells: ColumnCells) -> bool:
     """Whether a rate is money: an eCPM, not a CTR."""
     if meaning.role != "rate" or column_cells.is_percent:
         return False
-    of = meaning.of or ("", "", 1)
+    numerator, denominator, _ = meaning.of or ("", "", 1)
     return (
         column_cells.has_units
         or bool(meaning.details.get("currency"))
-        or (of[0] in ("cost", "income") and of[1] != "cost")
+        or (numerator in ("cost", "income") and denominator != "cost")
     )
 
 
