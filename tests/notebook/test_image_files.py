@@ -32,6 +32,21 @@ def test_a_png_is_as_wide_as_asked(networks: DataFrame, tmp_path: Path) -> None:
 
 
 @needs_chromium
+def test_a_message_of_the_browser_in_pieces_prints_nothing(
+    networks: DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The library that reads it ignores it with a traceback, which would stand in a notebook."""
+    charts.save(networks.lens.plot(), tmp_path / "revenue.png")
+    from choreographer.channels import pipe
+
+    try:
+        raise ValueError("half a message")
+    except ValueError:
+        pipe._logger.exception("JSONError decoding message. Ignoring")
+    assert capfd.readouterr().err == ""
+
+
+@needs_chromium
 def test_an_svg_says_what_it_shows_and_holds_no_markup_of_others(networks: DataFrame, tmp_path: Path) -> None:
     """An SVG has title, description and role, and hostile names as text."""
     figure = networks.lens.plot()

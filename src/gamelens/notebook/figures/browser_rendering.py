@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import shutil
 import sys
@@ -188,6 +189,8 @@ def _kaleido(browser: str, *, tabs: int = 1) -> Any:
             else:
                 await self.tabs_ready.put(tab)
 
+    # On a busy machine a message of the browser may come in pieces. It is ignored, with a traceback on standard error.
+    logging.getLogger("choreographer.channels.pipe").setLevel(logging.CRITICAL)
     # MathJax would be loaded from the network, and would read dollar signs in names as formulas.
     return Drawing(n=tabs, mathjax=False, timeout=_DEADLINE_S, path=browser)
 
