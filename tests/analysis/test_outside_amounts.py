@@ -443,7 +443,42 @@ def test_credit_notes_above_zero_are_asked_about(
     assert outside_data.in_dollars(signed)["spend"].sum() == 120
 
 
-@pytest.mark.parametrize("header", ["설치당비용", "激活成本(元)", "インストール単価", "클릭당 비용"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "설치당비용",
+        "激活成本(元)",
+        "インストール単価",
+        "클릭당 비용",
+        "Chi phí mỗi lượt cài đặt",
+        "Yükleme başına maliyet",
+    ],
+)
 def test_a_cost_for_each_install_is_a_rate_in_eastern_words(file: Callable[..., Path], header: str) -> None:
     path = file(f"Day,설치,Clicks,{header}\n2026-11-01,2,4,1.5\n2026-11-02,4,4,2.5\n")
     assert gl.read_table(path).column(header).role == "rate"
+
+
+@pytest.mark.parametrize(("campaign", "action"), [("Campaign", "Conversion action"), ("Kampagne", "Ereignis")])
+def test_a_cost_that_each_conversion_repeats_is_asked_about(
+    file: Callable[..., Path], campaign: str, action: str
+) -> None:
+    """Both steps work: one row for each campaign and day, or all of them."""
+    days = [(f"2026-11-0{day}", name, 10.0 * day + place) for day in range(1, 5) for place, name in enumerate("ABC")]
+    rows = [f"{day},{name},{cost},{kind},{len(kind)}" for day, name, cost in days for kind in ("open", "level_10")]
+    path = file("\n".join([f"Day,{campaign},Cost (USD),{action},Conversions", *rows, ""]))
+    once = sum(cost for _, _, cost in days)
+    with pytest.raises(
+        BadQuery, match=f"is the same in all rows of one Day and {campaign}, whatever {action} is"
+    ) as said:
+        outside_data.in_dollars(path)
+    with pytest.warns(UserWarning, match="would count once for each"):
+        frame = gl.read_table(path).frame.drop_duplicates(["Day", campaign, "Cost (USD)"])
+    assert f".drop_duplicates({['Day', campaign, 'Cost (USD)']!r})" in str(said.value)
+    assert outside_data.in_dollars(gl.read_table(frame))["spend"].sum() == once
+    assert "roles={'Cost (USD)': 'cost'}" in str(said.value)
+    assert outside_data.in_dollars(path, roles={"Cost (USD)": "cost"})["spend"].sum() == 2 * once
+    other = [row.replace("level_10,", "level_10,1") if row[9] != "1" else row for row in rows]
+    split = [f"{row.rsplit(',', 3)[0]},{place},{row.rsplit(',', 2)[1]},1" for place, row in enumerate(other)]
+    path = file("\n".join([f"Day,{campaign},Cost (USD),{action},Conversions", *split, ""]))
+    assert outside_data.in_dollars(path)["spend"].sum() == sum(range(len(split)))

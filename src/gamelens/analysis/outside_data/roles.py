@@ -53,8 +53,10 @@ SUMMANDS: Final = frozenset({"amount", "count"})
 TIMES: Final = frozenset({"day", "start", "end", "hour"})
 KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
 
-_PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за)(?!\w)|/|(.+)あたり|당 ")
-_EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|(?:成本|单价|單價|単価|단가)$)")
+_PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за|moi|ανα|प्रति)(?!\w)|/|(.+)あたり|당 |ต่อ|لكل|לכל")
+_SURE_PER: Final = frozenset({"per", "moi", "ανα", "प्रति", "ต่อ", "لكل", "לכל"})
+"""Words of these that stand between two measures, also if one of them is not known."""
+_EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basına|(?:成本|单价|單價|単価|단가)$)")
 """Behind what a cost is for: 설치당비용, 激活成本, インストール単価."""
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
@@ -486,7 +488,7 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
     if per:
         before = [concept for concept, _, at in found if at < per.start() and concept.role in MEASURES]
         after = [concept for concept, _, at in found if at >= per.end() and concept.role in MEASURES]
-        if per[1] == "per" or (before and after):
+        if per[0] in _SURE_PER or (before and after):
             factor = 1000.0 if re.search(r"\b(?:1 ?000|mille|thousand|tausend)\b", outer[per.end() :]) else 1.0
             names = (before[0].name if before else "", after[0].name if after else "")
             yield Meaning("rate", Evidence("rate", "header", header), "", (*names, factor))

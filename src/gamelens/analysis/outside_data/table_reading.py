@@ -33,6 +33,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
 from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
+from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.repeated_rows import (
     alike_rows,
     are_many,
@@ -272,7 +273,12 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
     columns = _refunds_negative(columns, meanings, cells)
     columns = [
-        replace(column, problem=column.problem or credit_problem(column, meanings, cells))
+        replace(
+            column,
+            problem=column.problem
+            or credit_problem(column, meanings, cells)
+            or repeated_amount_problem(column, meanings, cells, grid.source),
+        )
         if column.name in meanings
         else column
         for column in columns
