@@ -125,7 +125,7 @@ class QueryRecord(msgspec.Struct, frozen=True, kw_only=True):
         top: the number of rows, or the number for one dimension.
         days: the ages of a retention frame.
         interval: the requested interval, ISO 8601.
-        formulas: the definitions of the own metrics among the metrics, and of those that their formulas name.
+        formulas: the definitions of the own metrics among the metrics, and of own metrics that their formulas name.
     """
 
     metric: str | tuple[str, ...] | None = None

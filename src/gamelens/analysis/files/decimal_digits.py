@@ -39,7 +39,7 @@ def ascii_digits(texts: Sequence[str]) -> list[str]:
 
 
 def ascii_digits_of(texts: Any) -> Any:
-    """Return the same of an Arrow array, of which only texts beyond ASCII are looked at."""
+    """Return the texts of an Arrow array as `ascii_digits` does. Texts in ASCII are not looked at."""
     if pc.all(pc.string_is_ascii(texts), min_count=0).as_py():
         return texts
     if not pc.any(pc.match_substring_regex(texts, _OTHERS), min_count=0).as_py():

@@ -43,7 +43,7 @@ _OF_EUROS: Final = re.compile("T(?:EUR|CHF|€)")
 
 
 def word_pattern(stated: Iterable[str] = ()) -> str:
-    """Return a pattern of all words, and of those that an analyst states."""
+    """Return a pattern of all words, also the ones that an analyst states."""
     words = sorted({*_POWERS, *_UNSURE, *(word.casefold() for word in stated)}, key=len, reverse=True)
     return rf"(?i:{'|'.join(map(re.escape, words))})\.?(?![Rr])"
 

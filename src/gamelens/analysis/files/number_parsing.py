@@ -128,7 +128,7 @@ class WrittenNumbers:
 
     @property
     def are_unlike(self) -> bool:
-        """Whether no decimal mark can be that of all numbers, or 1.250 and 1,250 stand among them and nothing else."""
+        """Whether no decimal mark fits all numbers, or both fit and both occur, as in 1.250 and 1,250."""
         if self.open_text is None:
             return not self.fitting
         return all(pc.any(pc.match_substring(self.bodies, mark), min_count=0).as_py() for mark in MARKS)

@@ -281,9 +281,7 @@ def is_about_money(line: str) -> bool:
 def multiple_problem(name: str, role: str, lines: Sequence[str]) -> BadQuery | None:
     """Return the question about amounts where a line beside the table may say that they are thousands or more."""
     for line in lines:
-        concepts = {concept.role for concept, _, _ in concepts_in(folded_header(line))}
-        is_money = is_about_money(line) or bool(currencies_in(line)) or "amount" in concepts
-        if is_money and (unit := multiple_in(line, folded_header(line))) is not None:
+        if (unit := multiple_in(line, folded_header(line))) is not None:
             steps = [f'roles={{"{name}": {{"role": "{role}", "scale": {scale:g}}}}}' for scale in (unit.scale, 1)]
             rule = f"may be in {unit.word} by a line beside the table ({line!r}): pass {steps[0]} if so, or {steps[1]}"
             return BadQuery(name, UNSET, rule)

@@ -11,10 +11,11 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
-from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meaning
+from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meaning, groups_of
 from gamelens.errors import BadQuery
 
 _FEWEST: Final = 5  # groups of several rows, with so many different amounts: fewer may be chance
+_SHARE: Final = 0.5  # of the groups, those of several rows
 _FIRST_ROWS: Final = 2_000
 
 
@@ -36,13 +37,14 @@ def repeated_amount_problem(
     ]
     if not any(meanings[name].role in TIMES for name in names):
         return None
-    numbers = {name: _numbers(cells[name]) for name in names}
+    numbers = {name: cells[name].numbers_of_values for name in names}
     for split in names:
         others = [name for name in names if name != split]
         if meanings[split].role in TIMES or not any(meanings[name].role not in TIMES for name in others):
             continue
-        for rows in (min(_FIRST_ROWS, len(values)), len(values)):
-            if not _is_repeated(values[:rows], [numbers[name][:rows] for name in others], numbers[split][:rows]):
+        for rows in dict.fromkeys((min(_FIRST_ROWS, len(values)), len(values))):  # of most files the first ones tell
+            groups = groups_of({name: numbers[name][:rows] for name in others}, others, rows)
+            if not _is_repeated(values[:rows], groups, numbers[split][:rows]):
                 break
         else:
             listed = [*others, column.name]
@@ -58,18 +60,12 @@ def repeated_amount_problem(
     return None
 
 
-def _numbers(column_cells: ColumnCells) -> NDArray[Any]:
-    return pd.factorize(column_cells.values)[0] if column_cells.is_typed else column_cells.codes
-
-
-def _is_repeated(values: NDArray[Any], others: list[NDArray[Any]], split: NDArray[Any]) -> bool:
-    """Return whether *values* are the same in each group of *others* that *split* divides, in enough groups."""
-    frame = pd.DataFrame({str(place): codes for place, codes in enumerate(others)})
-    group = frame.groupby([*frame.columns], sort=False).ngroup()
-    found = pd.DataFrame({"group": group, "value": values, "split": split})
+def _is_repeated(values: NDArray[Any], groups: NDArray[Any], split: NDArray[Any]) -> bool:
+    """Return whether *values* are the same in each of *groups* that *split* divides, in enough groups."""
+    found = pd.DataFrame({"group": groups, "value": values, "split": split})
     found = found[np.nan_to_num(values) != 0].groupby("group")
     sizes, kinds, spread = found.size(), found["split"].nunique(), found["value"].nunique()
     several = (sizes > 1) & (kinds == sizes)
-    if several.sum() < _FEWEST or not (spread[several] == 1).all() or several.mean() < 0.5:
+    if several.sum() < _FEWEST or not (spread[several] == 1).all() or several.mean() < _SHARE:
         return False
     return bool(found["value"].first()[several].nunique() >= _FEWEST)

@@ -155,8 +155,7 @@ def _hashes(columns: Iterable[ColumnCells], begin: NDArray[np.uint64]) -> NDArra
     """Return a number for each row that rows with the same cells, and the same number in *begin*, share."""
     mixed = begin.copy()
     for column in columns:
-        codes = pd.factorize(column.values)[0] if column.is_typed else column.codes
-        mixed ^= codes.astype("int64").view("uint64") + np.uint64(2)
+        mixed ^= column.numbers_of_values.astype("int64").view("uint64") + np.uint64(2)
         mixed *= _MIXED
         mixed ^= mixed >> np.uint64(31)
     return mixed

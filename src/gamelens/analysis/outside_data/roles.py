@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -160,6 +161,11 @@ class ColumnCells:
         """The place of each row's text, -1 for none."""
         return self._texts[1]
 
+    @property
+    def numbers_of_values(self) -> NDArray[np.integer[Any]]:
+        """A number for each row, the same where the cells are, -1 for none."""
+        return pd.factorize(self.values)[0] if self.is_typed else self.codes
+
     @cached_property
     def texts(self) -> list[str]:
         """The distinct texts as Python has them, which takes ten times the memory."""
@@ -231,7 +237,7 @@ class ColumnCells:
 
     @cached_property
     def _share_of_numbers(self) -> float:
-        """The share of rows with a number, of those that have a value and are no totals."""
+        """The share of rows with a number among the rows that have a value and are no totals."""
         numbers = self.numbers
         rows = np.bincount(self.codes + 1, minlength=len(self.distinct) + 1)[1:]
         other = ~(numbers.is_number | numbers.is_empty | numbers.is_error)
@@ -715,7 +721,7 @@ def summands_of(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells
     return {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
 
 
-def groups_of(codes: Mapping[str, NDArray[np.int32]], by: Sequence[str], rows: int) -> NDArray[np.int64]:
+def groups_of(codes: Mapping[str, NDArray[Any]], by: Sequence[str], rows: int) -> NDArray[np.int64]:
     """Return the number of the group of each of *rows*, the same for rows that have the same codes in *by*."""
     if not by:
         return np.zeros(rows, dtype="int64")

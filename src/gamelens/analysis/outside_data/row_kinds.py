@@ -142,7 +142,7 @@ def _rule(name: str, text: str, other: str) -> str:
 
 
 def _rule_of(name: str, others: Sequence[str], stay: Sequence[str]) -> str:
-    """Return the question about rows whose kinds *others* were not spent or earned."""
+    """Return the question about rows of the kinds *others*, which were neither spent nor earned."""
     if len(others) + len(stay) == _TWO:
         first, second = (*others, *stay)
         return _rule(name, first, second)

@@ -317,9 +317,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
 
 
 def _platforms_of_apps(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
-    """Return the platforms that the names of apps have beside them, as a column, if no other column says them.
+    """Return the platforms in the names of apps as a column, if no other column says them.
 
-    Such as those of Tile Harbor (Android) and Tile Harbor - iOS.
+    Tile Harbor (Android) and Tile Harbor - iOS name one each.
     """
     apps = [column for column in columns if column.role == "app"]
     if len(apps) != 1 or any(column.role == "platform" for column in columns):

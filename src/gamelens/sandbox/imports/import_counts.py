@@ -272,7 +272,7 @@ class ImportCounts:
 
 
 def file_marks_of(files: Iterable[SourceFile], organisation: str) -> list[FileMark]:
-    """Return the entries by which an import knows *files* without opening them, of those that have a mark."""
+    """Return the entries by which an import knows the *files* that have a mark without opening them."""
     entries = (file.file_mark(organisation) for file in files)
     return [entry for entry in entries if entry is not None]
 
