@@ -519,7 +519,7 @@ def test_hours_that_name_a_zone_say_so(
     assert f'roles={{"{header}": {{"role": "day", "local": True}}}}' in said
     dollars = outside_data.in_dollars(path, roles=roles)
     assert dollars.groupby(dollars["timestamp"].dt.floor("D"))["spend"].sum().tolist() == days
-    assert "those of a frame are of UTC" in str(gl.read_table(path, roles=roles))
+    assert "a frame has days of UTC" in str(gl.read_table(path, roles=roles))
 
 
 @pytest.mark.parametrize(
@@ -537,14 +537,14 @@ def test_hours_that_name_a_zone_say_so(
 def test_the_zone_of_days_is_said_where_the_file_states_it(file: WriteFile, text: str, zone: str | None) -> None:
     """A header or a line above it does."""
     notes = " ".join(gl.read_table(file(f"{text}2026-10-31,1\n2026-11-01,2\n2026-11-02,4\n")).notes)
-    assert (f"days are those of {zone} (" in notes) == (zone is not None)
-    assert ("those of a frame are of UTC" in notes) == (zone is not None)
+    assert (f"has days of {zone} (" in notes) == (zone is not None)
+    assert ("a frame has days of UTC" in notes) == (zone is not None)
 
 
 def test_times_of_a_frame_in_another_zone_say_so() -> None:
     moments = pd.date_range("2026-10-31 20:00", periods=3, freq="h", tz="America/Los_Angeles")
     table = gl.read_table(pd.DataFrame({"time": moments, "spend": [1.0, 2.0, 4.0]}))
-    assert any("time has times of America/Los_Angeles, and days are those of UTC" in note for note in table.notes)
+    assert any("time has times of America/Los_Angeles, and its days are of UTC" in note for note in table.notes)
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,7 @@ def read_grid(
         zone = getattr(grid.cells.column(place).type, "tz", None)
         if zone and zone.upper() not in ("UTC", "ETC/UTC", "+00:00"):
             notes.append(
-                f'{name} has times of {zone}, and days are those of UTC; table["{name}"].dt.tz_localize(None) '
+                f'{name} has times of {zone}, and its days are of UTC; table["{name}"].dt.tz_localize(None) '
                 f"of a pandas frame has the days of the zone"
             )
     grid = replace(grid, notes=(*grid.notes, *notes))

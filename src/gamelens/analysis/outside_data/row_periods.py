@@ -239,14 +239,14 @@ def _moved_by_zone(column_cells: ColumnCells, read: ParsedTimes, role: str, grid
     zones, name = _zones_in(column_cells), column_cells.name
     if not zones:
         stated = _stated_zone(name, grid)
-        return f"{name}: days are those of {stated}, and those of a frame are of UTC" if stated else None
+        return f"{name} has days of {stated}, and a frame has days of UTC" if stated else None
     if read.written is None:
-        return f"{name} names {zones}: days are those that its texts name, and those of a frame are of UTC"
+        return f"{name} names {zones}: its days are the ones that the texts name, and a frame has days of UTC"
     place = int(((read.written != read.at) & ~np.isnat(read.at)).argmax())
     note = (
         f"{name} names {zones}: {column_cells.texts[place]!r} is read as {pd.Timestamp(read.at[place]):%Y-%m-%d %H:%M}"
     )
-    note += f' in UTC, and days are those of UTC; roles={{"{name}": {{"role": "{role}", "local": True}}}} has the days '
+    note += f' in UTC, and its days are of UTC; roles={{"{name}": {{"role": "{role}", "local": True}}}} has the days '
     note += "that its texts name"
     first, last = (pd.Timestamp(moment) for moment in (np.nanmin(read.at), np.nanmax(read.at)))
     parts = [f"{first:%Y-%m-%d} from {first:%H:%M}"] if first.hour else []
