@@ -128,6 +128,14 @@ def test_a_kernel_that_dies_is_told_with_its_cell(tmp_path: Path) -> None:
     assert not (tmp_path / "made.html").exists()
 
 
+def test_a_cell_that_a_signal_interrupts_is_told_as_a_signal(tmp_path: Path) -> None:
+    """The kernel may report the interrupt before it ends."""
+    path = notebook(tmp_path, PARAMETERS, "raise KeyboardInterrupt")
+    why = "cell 2 (raise KeyboardInterrupt): its kernel died, or was ended by Ctrl-C or a signal"
+    with pytest.raises(Refused, match=re.escape(why)):
+        write_report(path, tmp_path)
+
+
 @pytest.mark.parametrize("cell", ["os.kill(os.getppid(), signal.SIGINT)", "os.kill(os.getppid(), signal.SIGTERM)"])
 def test_a_report_that_a_signal_ends_is_told_with_its_cell(tmp_path: Path, cell: str) -> None:
     """Ctrl-C and `kill` end the kernel too, and the message names the cell that ran."""

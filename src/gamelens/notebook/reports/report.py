@@ -168,12 +168,14 @@ def _last(output: IO[bytes]) -> str:
 def _reason(error: Exception) -> str:
     """Return why a cell, or the kernel that runs it, failed."""
     match error:
+        # At a signal nbclient interrupts its kernel and ends it. It then reports the interrupt, the end, or asserts
+        # that it has a kernel, whichever comes first.
+        case CellExecutionError(ename="KeyboardInterrupt") | DeadKernelError() | AssertionError():
+            return "its kernel died, or was ended by Ctrl-C or a signal"
         case CellExecutionError():
             return f"{error.ename}: {error.evalue}"
         case CellTimeoutError():
             return f"it took more than {CELL_DEADLINE_S} s"
-        case DeadKernelError() | AssertionError():  # nbclient ends its kernel at a signal, and then asserts it has one
-            return "its kernel died, or was ended by Ctrl-C or a signal"
     return f"{type(error).__name__}: {error}"
 
 
