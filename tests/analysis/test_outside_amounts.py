@@ -435,10 +435,12 @@ def test_credit_notes_above_zero_are_asked_about(
     path = file("\n".join([f"Day,{kind},Amount (USD)", *rows, ""]))
     with pytest.raises(BadQuery, match="is above 0 in 1 row of") as refused:
         outside_data.in_dollars(path)
-    for negative, total in (({kind: [credit]}, 120), ({}, 180)):
-        roles = {"Amount (USD)": {"role": "amount", "negative": negative}}
-        assert f'"negative": {negative!r}' in str(refused.value)
-        assert outside_data.in_dollars(path, roles=roles)["spend"].sum() == total
+    roles = {"Amount (USD)": {"role": "amount", "negative": {kind: [credit]}}}
+    assert f'"negative": {{"{kind}": {[credit]!r}}}}}}} subtracts them' in str(refused.value)
+    assert outside_data.in_dollars(path, roles=roles)["spend"].sum() == 120
+    for texts, total in (([credit], 150), ([], 180)):
+        assert f"leave_out={ {kind: texts}!r}" in str(refused.value)
+        assert outside_data.in_dollars(path, leave_out={kind: texts})["spend"].sum() == total
     signed = file("\n".join([f"Day,{kind},Amount (USD)", *rows, ""]).replace(",30", ",-30"))
     assert outside_data.in_dollars(signed)["spend"].sum() == 120
 

@@ -103,13 +103,12 @@ def test_all_kinds_that_were_not_spent_are_named_at_once(file: WriteFile, kinds:
     rows = [f"{day},Meta,{kind},{cost + len(kind)}" for day, cost in zip(DAYS, COSTS, strict=True) for kind in kinds]
     path = file("\n".join(["Date,Network,Scenario,Cost (USD)", *rows, ""]))
     others = [kind for kind in kinds if kind != stay]
-    with pytest.raises(BadQuery, match="counts rows of 3 kinds by Scenario") as refused:
+    with pytest.raises(BadQuery, match=r"counts rows of .* which may be no money spent or earned") as refused:
         outside_data.in_dollars(path)
-    assert f"totals={others!r} leaves {stay!r} alone" in str(refused.value)
-    assert outside_data.in_dollars(path, totals=others)["spend"].sum() == sum(COSTS) + len(stay) * len(DAYS)
-    if "Forecast" in kinds:
-        with pytest.raises(BadQuery, match="counts rows of two kinds by Scenario"):
-            outside_data.in_dollars(path, totals=[stay])
+    assert f"leave_out={ {'Scenario': others}!r} leaves them out" in str(refused.value)
+    left = outside_data.in_dollars(path, leave_out={"Scenario": others})
+    assert left["spend"].sum() == sum(COSTS) + len(stay) * len(DAYS)
+    assert len(outside_data.in_dollars(path, leave_out={"Scenario": []})) == len(DAYS) * len(kinds)
 
 
 @pytest.mark.parametrize("is_sorted", [False, True])

@@ -33,7 +33,7 @@ ELSEWHERE = ("query money over", "query all its days", "pass one file for each",
 """What no argument of reading changes: the query of the frame, or the file."""
 MOST = 5  # steps until there is a number
 STEP = re.compile(
-    r"\b(amount|columns|cumulative|currency|day_first|decimal|how|missing|names|network|on|rate|repeats|roles|text"
+    r"\b(amount|columns|cumulative|currency|day_first|decimal|how|leave_out|missing|names|network|on|rate|repeats|roles|text"
     r"|totals|year)=(?=[\w\[{\"'])"
 )
 

@@ -97,7 +97,9 @@ def read_delimited(
                 "pass one file for each table",
             )
         raise BadQuery("other", path.name, f"{rule}: {step}")
-    names = unguarded(pa.array([name.strip("\ufeff\u200b ").strip() for name in header], pa.string())).to_pylist()
+    names = unguarded(
+        pa.array([name.strip("\ufeff\u200b\u200e\u200f ").strip() for name in header], pa.string())
+    ).to_pylist()
     cells, columns = cells.slice(1), []
     for _ in names:
         column = cells.column(0).unify_dictionaries()
@@ -180,8 +182,21 @@ def _top(
     if not _is_quoted(content, separator, len(bare[2]), text.splitlines()[lines:SEARCHED_ROWS], len(header)):
         return separator, *bare, False
     if content.count(b'"') % 2:
-        raise BadQuery("other", source, "has a quotation mark that is never closed")
+        _check_closed(source, content, separator)
     return separator, *tops[separator], True
+
+
+def _check_closed(source: str, content: bytes, separator: str) -> None:
+    """Raise `BadQuery` if a quotation mark opens a cell and none closes it. Within a cell it is a letter."""
+    reader, row = csv.reader(io.StringIO(content.decode(), newline=""), delimiter=separator, strict=True), 1
+    try:
+        for _ in reader:
+            row = reader.line_num + 1
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            begins = content.splitlines()[row - 1].decode()[:40]
+            rule = f"has a quotation mark in line {row} ({begins!r}) that is never closed: close it there, "
+            raise BadQuery("other", source, f"{rule}or write it twice in a cell in quotation marks") from None
 
 
 def _evenness(text: str, separator: str, width: int) -> float:

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.analysis.files.day_ranges import DayRange, in_order, ranges_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.errors import BadQuery
 
@@ -41,10 +42,8 @@ _WEEK_AND_YEAR: Final = re.compile(
     r"(?:KW|W) ?(?P<week>\d\d?)[-/ ]+(?P<year>\d{4})|(?P<of>\d{4})[-/ ]+(?:KW|W) ?(?P<nth>\d\d?)"
 )
 _CLOCK: Final = re.compile(r"(?P<date>.*?)[, ]+(?P<time>\d{1,2}:\d\d.*|\d{1,2} ?[AaPp]\.?[Mm]\b.*)")
-_RANGE: Final = re.compile(
-    r"(?P<first>.*?\S) ?(?: - |[–—~]| to | bis | au | hasta | al | até |/(?=\d{4}-)) ?(?P<last>\S.*)"
-)
 _SHORT_YEAR: Final = re.compile(rf"(\d\d?)([-/.] ?)(\d\d?)\2(\d\d|(?<= )\d){_TIME}", re.ASCII)
+_SIX_DAYS: Final = timedelta(days=6)
 _ISO: Final = re.compile(
     r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?=$|Z| UTC$|[+-]00:00))?)(?:Z| UTC|[+-]00:00)?", re.ASCII
 )
@@ -144,9 +143,8 @@ def _read_times(
         _YEAR_WORD.sub("", re.sub(r"\s+|\([^)]{1,4}\)", " ", _UNSEEN.sub("", text)).strip().rstrip("."))
         for text in texts
     ]
-    ranges = [_RANGE.fullmatch(text) for text in trimmed]
-    if texts and all(ranges):
-        return _read_ranges(texts, [match for match in ranges if match], field, day_first, language, beside)
+    if (ranges := ranges_of(trimmed)) is not None:
+        return _read_ranges(texts, ranges, field, day_first, language, beside)
     clocks = {text: match for text in trimmed if (match := _CLOCK.fullmatch(text))}
     texts_of = {text: f"{clocks[text]['date']} {clocks[text]['time']}" if text in clocks else text for text in trimmed}
     plain = _written_out([*texts_of.values()], field, day_first)
@@ -228,31 +226,29 @@ def _days_beside_serials(
 
 def _read_ranges(
     texts: Sequence[str],
-    ranges: Sequence[re.Match[str]],
+    ranges: Sequence[DayRange],
     field: str,
     day_first: bool | None,
     language: str | None,
     beside: Sequence[str],
 ) -> ParsedTimes:
-    """Return the periods that texts name by their first and their last day."""
-    last = [match["last"] for match in ranges]
-    first = [match["first"] for match in ranges]
-    years = [re.search(r"\b20\d\d\b", text) for text in last]
-    first = [
-        text if re.search(r"\b20\d\d\b", text) or not year else f"{text} {year[0]}"
-        for text, year in zip(first, years, strict=True)
-    ]
-    days = [*dict.fromkeys([*first, *last])]
-    both = read_times(days, field=field, day_first=day_first, language=language, beside=beside)
-    if both.precision != "day":
-        raise BadQuery(field, texts[0], "is not a period of days: write 2026-11-01 - 2026-11-07")
-    at = dict(zip(days, both.at, strict=True))
-    starts = np.array([at[text] for text in first], dtype="datetime64[us]")
-    ends: NDArray[np.datetime64] = np.array([at[text] for text in last], dtype="datetime64[us]")
-    ends = (ends + np.timedelta64(1, "D")).astype("datetime64[us]")
-    if (ends <= starts).any():
-        raise BadQuery(field, texts[int((ends <= starts).argmax())], "ends before it begins")
-    return ParsedTimes(starts, "period", ends, note=both.note)
+    """Return the periods that texts name by their first and their last day, or a week by its first."""
+    days = [*dict.fromkeys(day for span in ranges for day in span if day is not None)]
+    notes: list[str | None] = []
+
+    def read(is_day_first: bool | None) -> list[tuple[date, date]]:
+        ends = read_times(days, field=field, day_first=is_day_first, language=language, beside=beside)
+        if ends.precision != "day":
+            raise BadQuery(field, texts[0], "is not a period of days: write 2026-11-01 - 2026-11-07")
+        notes.append(ends.note)
+        at = dict(zip(days, ends.at.astype("datetime64[D]").tolist(), strict=True))
+        return [(at[first], at[first] + _SIX_DAYS if last is None else at[last]) for first, last in ranges]
+
+    found = in_order(read, day_first)
+    if wrong := [text for text, (first, last) in zip(texts, found, strict=True) if last < first]:
+        raise BadQuery(field, wrong[0], "ends before it begins")
+    starts, lasts = (np.array(part, dtype="datetime64[us]") for part in zip(*found, strict=True))
+    return ParsedTimes(starts, "period", lasts + np.timedelta64(1, "D").astype("timedelta64[us]"), note=notes[-1])
 
 
 def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> dict[str, str]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gamelens.analysis.files.date_parsing import YEARS, NotTimes, date_words, folded_word, is_order_day_first, months_of
+from gamelens.analysis.files.day_ranges import DayRange, in_order, ranges_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.errors import BadQuery
 
@@ -23,6 +24,7 @@ _LAST_WEEK: Final = 53
 _BEHIND: Final = re.compile(r"\([^)]{1,4}\)|[\u200e\u200f]")
 _SHORT_YEAR: Final = re.compile(r"['’](\d\d)$", re.ASCII)
 _ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th|\.|er|º)(?!\w)")
+_SIX_DAYS: Final = timedelta(days=6)
 _FEWEST_MONTHS: Final = 2  # with the same number behind them, which is a year
 
 FirstAndLastDay = tuple[date, date]
@@ -71,6 +73,9 @@ def dates_of(
     """
     texts = ascii_digits(texts)
     plain = [" ".join(_BEHIND.sub(" ", text).split()).strip(" ,") for text in texts]
+    if (ranges := ranges_of(plain)) is not None:
+        hints: dict[str, Any] = {"language": language, "beside": beside}
+        return _of_ranges(texts, ranges, field, year, within, day_first, hints)
     if all(weeks := [_WEEK.fullmatch(folded_word(text)) for text in plain]):
         return _weeks(texts, [int(match[1]) for match in weeks if match], field, year, within)
     written = _numbers(plain, field, day_first, within) or _names(plain, field, language, beside)
@@ -95,6 +100,30 @@ def dates_of(
             rule += f"and nothing tells which: year={2000 + part.number} reads days of that year, "
             raise NoYear(field, texts[0], f'{rule}roles={{"{field}": "month"}} reads months')
     return _with_years(texts, written, field, year, within)
+
+
+def _of_ranges(
+    texts: Sequence[str],
+    ranges: Sequence[DayRange],
+    field: str,
+    year: int | None,
+    within: FirstAndLastDay | None,
+    day_first: bool | None,
+    hints: dict[str, Any],
+) -> list[str] | None:
+    """Return ranges of days with their years (2026-10-05 - 2026-10-11), None if their ends are something else."""
+    days = [day for span in ranges for day in span if day is not None]
+    if all(dates_of(days, field=field, year=2000, day_first=order, **hints) is None for order in (True, False)):
+        return None
+
+    def read(is_day_first: bool | None) -> list[tuple[date, date]]:
+        dated = dates_of(days, field=field, year=year, within=within, day_first=is_day_first, **hints)
+        if dated is None:
+            raise NotTimes(field, texts[0], "is not a range of days")
+        of_day = dict(zip(days, map(date.fromisoformat, dated), strict=True))
+        return [(of_day[first], of_day[last] if last else of_day[first] + _SIX_DAYS) for first, last in ranges]
+
+    return [f"{first} - {last}" for first, last in in_order(read, day_first)]
 
 
 def _with_years(

@@ -34,6 +34,7 @@ from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
 
 _TEXTS: Final = (".csv", ".tsv", ".txt")
+_UNSEEN: Final = "[\u200e\u200f\u061c]"
 _SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
 _OF_PANDAS: Final = frozenset({".json", ".xml", ".html", ".feather", ".orc"})
 _FEWEST_BESIDE: Final = 2  # columns of a table beside another, and rows that only one of them has
@@ -108,8 +109,9 @@ class Grid:
 
     def rows_text(self, mask: NDArray[np.bool_]) -> str:
         """Return the numbers of the rows of *mask* in words: row 3 of spend.csv."""
-        shown = ", ".join(map(str, self.rows[mask][:5].tolist())) + (", ..." if mask.sum() > 5 else "")
-        return f"{'row' if mask.sum() == 1 else 'rows'} {shown} of {self.source}"
+        numbers = pd.unique(self.rows[mask])  # a row with a header for each day is several
+        shown = ", ".join(map(str, numbers[:5].tolist())) + (", ..." if len(numbers) > 5 else "")
+        return f"{'row' if len(numbers) == 1 else 'rows'} {shown} of {self.source}"
 
     def filtered(self, mask: NDArray[np.bool_], *notes: str) -> Grid:
         """Return the rows of *mask*, with *notes*."""
@@ -177,7 +179,7 @@ def read_grid(
                 f"of a pandas frame has the days of the zone"
             )
     grid = replace(grid, notes=(*grid.notes, *notes))
-    columns = [_to_plain_type(grid.cells.column(place), missing) for place in names]
+    columns = [_without_unseen_marks(_to_plain_type(grid.cells.column(place), missing)) for place in names]
     pa.default_memory_pool().release_unused()  # of reading, which takes more than the cells
     return replace(grid, cells=pa.Table.from_arrays(columns, names=[*names.values()]))
 
@@ -421,6 +423,19 @@ def _to_plain_type(column: Any, missing: Sequence[str] = ()) -> Any:
     if missing:
         texts = pc.if_else(pc.is_in(texts, value_set=pa.array([*missing], pa.string())), None, texts)
     return texts.dictionary_encode()
+
+
+def _without_unseen_marks(column: Any) -> Any:
+    """Return a column of text without the marks of direction that spreadsheets in Hebrew and Arabic write."""
+    if not pa.types.is_dictionary(column.type):
+        return column
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    texts = whole.dictionary
+    if not pc.any(pc.match_substring_regex(texts, _UNSEEN)).as_py():
+        return column
+    plain = pc.replace_substring_regex(texts, pattern=_UNSEEN, replacement="")
+    plain = pc.if_else(pc.equal(plain, ""), None, plain)
+    return plain.take(whole.indices).dictionary_encode()
 
 
 def _written(column: Any) -> Any:

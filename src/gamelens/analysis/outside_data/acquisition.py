@@ -587,7 +587,7 @@ def roas(
     Raises:
         BadQuery: a column is missing, an amount has no known currency or no rate, or *money* covers no day with costs.
     """
-    table, column = cost_column(read_table(cost, currency=currency, **reading), amount)
+    table, column = _spent(read_table(cost, currency=currency, **reading), amount)
     if table.period is None:
         raise no_days(table, "a return on spend")
     _check_columns("money", money, ["installed_on"], "query revenue and ilrd_revenue by it and installed_on")
@@ -649,6 +649,20 @@ def roas(
     return Joined(with_receipts_of(both, spend, money), told)
 
 
+def _spent(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, OutsideColumn]:
+    """Return the table and its column of costs, as `cost_column`, for what was spent on players.
+
+    Raises:
+        BadQuery: there is none, or several, or *amount* is income.
+    """
+    table, column = cost_column(table, amount)
+    if column.concept == "income":
+        rule = f'is income ({column.evidence[0]}), not what was spent: roles={{"{column.name}": "cost"}} if it was'
+        costs = [cost.name for cost in table.of_role("amount") if cost.concept != "income"]
+        raise BadQuery("amount", column.name, rule, costs)
+    return table, column
+
+
 def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, OutsideColumn]:
     """Return the table and its column of costs: *amount*, or the only one.
 
@@ -656,23 +670,11 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         BadQuery: there is none, or several.
     """
     if amount is not None:
-        named = table.column(amount, "amount")
-        if named.role == "cumulative":
-            raise running_total(named)
-        if isinstance(named.weight, ColumnQuotient):
-            rule = f"is {named.weight}, no amount of its own"
-            raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
-        if named.role == "price" and isinstance(named.weight, Weight):
-            raise _price_of_one(table, named)
-        if named.role in ("rate", "rank", "distinct"):
-            rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
-            raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
-        if named.role != "amount":
-            table = read_table(table, roles={amount: "cost"})
-        return table, table.column(amount)
+        return _named_amount(table, amount)
     amounts = table.of_role("amount")
     found = [cost for cost in amounts if cost.concept == "cost"]
-    found = found or [sum_ for sum_ in amounts if sum_.concept in ("", "money")]  # Amount, or a column of $5
+    if not any(income.concept == "income" for income in amounts):
+        found = found or [sum_ for sum_ in amounts if sum_.concept in ("", "money")]  # Amount, or a column of $5
     if len(found) == 1:
         return table, found[0]
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
@@ -694,8 +696,33 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     begins = "none may be money either: pass a table with costs, or name one of its columns" if is_none else "name it"
     rule = f"has no column of costs{f' ({others})' if others else ''}: {begins} with {step}"
     if found:
-        rule = f"has several costs: say which with {step}"
+        kind = "costs" if found[0].concept == "cost" else "amounts"
+        rule = f"has several {kind}: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
+
+
+def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, OutsideColumn]:
+    """Return the table and the column *amount*, which is an amount by its role or because it is asked for as one.
+
+    Raises:
+        BadQuery: it is something else.
+    """
+    named = table.column(amount, "amount")
+    if named.role == "cumulative":
+        raise running_total(named)
+    if isinstance(named.weight, ColumnQuotient):
+        rule = f"is {named.weight}, no amount of its own"
+        raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+    if named.role == "price" and isinstance(named.weight, Weight):
+        raise _price_of_one(table, named)
+    if named.role == "exchange_rate":
+        raise BadQuery("amount", amount, "is an exchange rate, no amount: pass the table as rate=")
+    if named.role in ("rate", "rank", "distinct"):
+        rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
+        raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+    if named.role != "amount":
+        table = read_table(table, roles={amount: "cost"})
+    return table, table.column(amount)
 
 
 def _may_be_money(column: OutsideColumn) -> bool:
@@ -731,7 +758,7 @@ def _beside_costs(
     Raises:
         BadQuery: all costs are of other days or none, no name of theirs is in the frame, or *by* does not split them.
     """
-    table, column = cost_column(read_table(cost, **reading), amount)
+    table, column = _spent(read_table(cost, **reading), amount)
     pairs = pairs_of(on, frame, table)
     _check_split(frame, by, table, pairs)
     told_apart = [name for name in dict.fromkeys(("timestamp", *pairs)) if name in frame]

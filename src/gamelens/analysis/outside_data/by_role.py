@@ -129,7 +129,7 @@ def _check_one_kind(
     stay = next(kind for kind in pair if not pd.isna(kind))
     others = [kind for kind in kinds.dropna().unique() if kind != stay]
     if kinds.iloc[used].notna().all() and len(others) <= _MOST_NAMED:
-        rule += f"totals={others!r} leaves the rows of {stay!r} alone, "
+        rule += f"leave_out={{{column.kinds!r}: {others!r}}} leaves the rows of {stay!r} alone, "
     else:
         rule += f'pass a frame without the others, table[table["{column.kinds}"] == {stay!r}], '
     if rate is not None:
@@ -181,6 +181,10 @@ def _weighted(
             _check_one_kind(table, part, rows, groups, rate=column.name)
             _one_currency(part, rows, groups)
         above, below = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in parts)
+        if parts[1].role == "count":  # an empty cell beside a cost is no install
+            below = below.mask(below.isna() & above.notna(), 0.0)
+        if parts[0].role == "count":
+            above = above.mask(above.isna() & below.notna(), 0.0)
         is_known = above.notna() & below.notna()
         sums = [part.where(is_known).groupby(groups).sum(min_count=1) for part in (above, below)]
         return (weight.factor * sums[0] / sums[1].where(sums[1] != 0)).reset_index(drop=True)

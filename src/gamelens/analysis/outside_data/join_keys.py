@@ -70,7 +70,8 @@ def pairs_of(on: On | None, frame: DataFrame, table: OutsideTable) -> dict[str, 
     for left, right in pairs.items():
         if left not in frame:
             raise BadQuery("on", left, "is not a column of the frame", [str(name) for name in frame.columns])
-        table.column(right, "on")
+        if right != table.periods.column or not is_datetime64_any_dtype(frame[left]):  # days may stand in a title
+            table.column(right, "on")
         if is_float_dtype(frame[left]):
             raise BadQuery("on", left, "is a measured number, not a key: join on timestamp or a dimension")
     if len(set(pairs.values())) < len(pairs):

@@ -1,8 +1,9 @@
-"""What a header says of the unit of its money: cents, millionths, thousands."""
+"""What a header says of the unit of its numbers: cents, millionths, thousands."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 _PARTS: Final = {
@@ -26,6 +27,7 @@ _MULTIPLES: Final = {
     ),
 }
 _K_OF_MONEY: Final = re.compile(r"(?i)(?<!\w)[kт] ?[$€£¥₽₺₩]")
+_BEHIND: Final = re.compile(r"(?i)(?:[(（\[,]|(?<!\w)in(?!\w))\s*([^()（）\[\]]+)[)）\]]?\s*$")
 NO_DECIMALS: Final = frozenset(
     {
         "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "VND", "VUV", "XAF", "XOF", "XPF",
@@ -58,6 +60,12 @@ def multiple_in(line: str, folded: str) -> MoneyUnit | None:
         if words := [match[0] for match in re.finditer(pattern, folded) if match[0] != "k"]:
             return MoneyUnit(scale, words[0])
     return None
+
+
+def multiple_of_counts(header: str, fold: Callable[[str], str]) -> MoneyUnit | None:
+    """Return the multiple that a header of counts names at its end: Installs (k), Installs in thousands."""
+    behind = _BEHIND.search(header)
+    return unit_in(fold(behind[1]), "amount") if behind else None
 
 
 def unit_in(folded: str, role: str) -> MoneyUnit | None:

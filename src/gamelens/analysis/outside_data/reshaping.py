@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -11,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from gamelens.analysis.files.date_parsing import NotTimes, read_times
+from gamelens.analysis.files.day_ranges import ranges_of
+from gamelens.analysis.files.days_without_year import dates_of
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.measure_rows import with_measures_as_columns
 from gamelens.analysis.outside_data.roles import (
     MEASURES,
     ColumnCells,
@@ -79,8 +83,9 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
         name: match for name in grid.columns if (match := _DAY_LAST.fullmatch(name) or _DAY_FIRST.fullmatch(name))
     }
     days = [name for name in grid.columns if _is_day(name)]
-    without_year = [name for name in grid.columns if any(map(_is_day, (f"{name} 2026", f"{name}/2026")))]
-    days = days or (without_year if len(without_year) >= _FEWEST_WITHOUT_YEAR else [])
+    without_year = [name for name in grid.columns if _is_day_without_year(name)]
+    is_sure = len(without_year) >= _FEWEST_WITHOUT_YEAR or all(map(_is_range, without_year))
+    days = days or (without_year if is_sure else [])
     if max(len(headers), len(days)) < _FEWEST_DAYS:
         return grid, {}
     cells = {name: ColumnCells(grid, name) for name in grid.columns}
@@ -103,6 +108,9 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     key = next(name for name in ("day", "day of header", "\0day") if name not in names)
     first = next(iter(matches))
     said = Meaning("day", Evidence("day", "headers", first))
+    days_of = {name: day for name, (part, day) in matches.items() if part == value}
+    if (turned := with_measures_as_columns(kept, days_of, key)) is not None:
+        return turned, {key: said}
     return _long(kept, matches, key), {key: said}
 
 
@@ -113,6 +121,19 @@ def _is_day(header: str) -> bool:
         return False
     except BadQuery:  # one that can be read in two ways
         return True
+
+
+def _is_day_without_year(header: str) -> bool:
+    if any(map(_is_day, (f"{header} 2026", f"{header}/2026"))):
+        return True
+    return _is_range(header)
+
+
+def _is_range(header: str) -> bool:
+    """Return whether a header is a range of days without a year, such as Oct 5-11."""
+    with suppress(BadQuery):
+        return ranges_of([header.strip()]) is not None and dates_of([header], field=header, year=2026) is not None
+    return False
 
 
 def _measures(text: str) -> bool:

@@ -549,7 +549,12 @@ def lexicon() -> dict[str, Concept]:
 
 @cache
 def _phrases() -> re.Pattern[str]:
-    words = sorted(lexicon(), key=len, reverse=True)
+    return any_phrase(lexicon())
+
+
+def any_phrase(phrases: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds one of folded *phrases* as words, also with a plural's s, the longest first."""
+    words = sorted(phrases, key=len, reverse=True)
     spelled = [
         rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word)
         for word in words

@@ -1,12 +1,12 @@
-"""Kinds of rows that one table mixes: campaigns and their ad groups, a forecast beside what was, two views of the same.
+"""Kinds of rows that one table mixes: campaigns and their ad groups, two views of the same.
 
-Added up together they count twice. A column tells the kinds: it names levels, or a forecast, or the rows of two of its
-texts add up to the same. Levels that add up to the same are one, and the finest stays; all else is asked about.
+Added up together they count twice. A column tells the kinds: it names levels, or the rows of two of its texts add up to
+the same. Levels that add up to the same are one, and the finest stays; all else is asked about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from itertools import combinations
 from typing import Any, Final, NamedTuple
 
@@ -20,20 +20,17 @@ from gamelens.analysis.outside_data.roles import (
     TIMES,
     ColumnCells,
     Meaning,
-    concepts_in,
     folded_header,
     groups_of,
     header_meanings,
     summands_of,
 )
-from gamelens.analysis.outside_data.total_words import ACTUAL, LEVELS
+from gamelens.analysis.outside_data.total_words import LEVELS
 
 _MOST: Final = 8  # kinds
 _MOST_COUNTRIES: Final = 400
 _FEWEST: Final = 3  # different sums that are no chance
 _ROUNDING: Final = 1e-4
-_NOT_OF_DAYS: Final = frozenset({"planned", "compared", "budget"})
-_TWO: Final = 2
 
 Sums = Mapping[str, NDArray[Any]]
 
@@ -47,21 +44,24 @@ class RowKinds(NamedTuple):
 
 
 def kinds_of_rows(
-    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    left_out: NDArray[np.bool_],
+    answered: Collection[str] = (),
 ) -> RowKinds:
-    """Return the kinds of the rows that are not *left_out*."""
+    """Return the kinds of the rows that are not *left_out*, by columns that the reader has not *answered*."""
     nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
-    rule = _of_measures(meanings, cells, left_out)
+    rule = _of_measures(meanings, cells, left_out, answered)
     summands = summands_of(meanings, cells)
     if rule or not summands:
         return nothing._replace(rule=rule)
     times = [name for name, meaning in meanings.items() if meaning.role in TIMES]
     days = groups_of({name: cells[name].codes for name in times}, times, len(left_out))
-    is_negative = any("negative" in meaning.details for meaning in meanings.values())  # refunds, by a vendor
     for name, column_cells in cells.items():
         if meanings[name].role == "country" and not column_cells.is_typed:
             rule = _of_regions(column_cells, days, summands, left_out)
         is_kind = meanings[name].role in ("text", "identifier", "flag")
+        is_kind &= name not in answered
         is_kind &= not column_cells.is_typed or pa.types.is_boolean(column_cells.type)
         found = RowKinds(nothing.mask, rule=rule)
         if is_kind and 1 < len(column_cells.distinct) <= _MOST:
@@ -71,9 +71,6 @@ def kinds_of_rows(
             sizes = {text: (int(rows.sum()), int(filled[rows].sum())) for text, rows in kinds.items()}
             sums = {text: _sums(rows, days, summands) for text, rows in kinds.items()}
             found = _of_levels(name, kinds, sums, sizes) or nothing
-            others = _planned(sums, is_negative=is_negative) if meanings[name].role == "text" else []
-            if others and found.note is None:
-                found = nothing._replace(rule=_rule_of(name, others, [text for text in kinds if text not in others]))
         if found.rule or found.note:
             return found
     return nothing
@@ -121,57 +118,33 @@ def _of_regions(
 
 
 def _of_measures(
-    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], left_out: NDArray[np.bool_]
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    left_out: NDArray[np.bool_],
+    answered: Collection[str],
 ) -> str | None:
     """Return what is wrong with the only numbers if a column of texts says that they are different measures."""
     if sum(meaning.role in MEASURES for meaning in meanings.values()) != 1:
         return None
     for name in [name for name, meaning in meanings.items() if meaning.role == "text" and not cells[name].is_typed]:
+        if name in answered:
+            continue
         texts = [text for text in cells[name].named[: _MOST + 1] if (cells[name].rows_of(text) & ~left_out).any()]
         measures = {text: next((known for known in header_meanings(text)), None) for text in texts}
         concepts = {known.concept for known in measures.values() if known is not None and known.role in MEASURES}
         if 1 < len(texts) <= _MOST and len(concepts) == len(texts):
             first, *others = texts
-            return f"holds {', '.join(texts)}, by {name}: totals={others!r} leaves the rows of {first} alone"
+            steps = f"leave_out={{{name!r}: {others!r}}} leaves the rows of {first} alone"
+            return f"holds {', '.join(texts)}, by {name}: {steps}"
     return None
 
 
 def _rule(name: str, text: str, other: str) -> str:
     rule = f"counts rows of two kinds by {name}, {text!r} and {other!r}, as one: "
-    return f'{rule}totals=[{text!r}] leaves the first out, totals=[{other!r}] the second, totals="keep" counts both'
-
-
-def _rule_of(name: str, others: Sequence[str], stay: Sequence[str]) -> str:
-    """Return the question about rows of the kinds *others*, which were neither spent nor earned."""
-    if len(others) + len(stay) == _TWO:
-        first, second = (*others, *stay)
-        return _rule(name, first, second)
-    kinds = [*map(repr, (*stay, *others))]
-    rule = f"counts rows of {len(kinds)} kinds by {name}, {', '.join(kinds[:-1])} and {kinds[-1]}, as one: "
-    if not stay:
-        return f'{rule}totals={[*others[1:]]!r} leaves {others[0]!r} alone, totals="keep" counts all'
-    rule += f'totals={[*others]!r} leaves {" and ".join(map(repr, stay))} alone, totals="keep" counts all'
-    return rule
-
-
-def _planned(sums: Mapping[str, Sums], *, is_negative: bool) -> list[str]:
-    """Return the texts that are not what was: forecasts, comparisons, refunds that are not below 0.
-
-    Beside what calls itself actual all others are none of it, and of several plans each is another.
-    """
-    found, are_plans = {}, True
-    for text, of_text in sums.items():
-        folded = folded_header(text)
-        concept = next((concept.name for concept, phrase, _ in concepts_in(folded) if phrase == folded), "")
-        is_below = is_negative or any((values < 0).any() for values in of_text.values())
-        is_plan = concept in _NOT_OF_DAYS
-        found[text] = is_plan or (concept == "charge" and not is_below)
-        are_plans &= is_plan and found[text]
-    if any(folded_header(text) in ACTUAL for text in sums) and len(sums) > 1:
-        return [text for text in sums if folded_header(text) not in ACTUAL]
-    if all(found.values()) and not (are_plans and len(found) > 1):
-        return []
-    return [text for text in found if found[text]]
+    steps = [
+        f"leave_out={{{name!r}: {[kind]!r}}} leaves the {place}" for kind, place in ((text, "first"), (other, "second"))
+    ]
+    return f"{rule}{steps[0]} out, {steps[1]}, leave_out={{{name!r}: []}} counts both"
 
 
 def is_level(header: str) -> bool:

@@ -23,14 +23,13 @@ from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import Grid, read_grid
-from gamelens.analysis.outside_data.credit_notes import credit_problem
 from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
     columns_of_codes,
     currencies_of_column,
     multiple_problem,
 )
-from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, unit_in
+from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, multiple_of_counts, unit_in
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
@@ -64,6 +63,7 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import periods_of
+from gamelens.analysis.outside_data.row_states import left_out, state_problem, stated_rows
 from gamelens.analysis.outside_data.running_totals import (
     growth_problem,
     meaning_of_differences,
@@ -132,14 +132,7 @@ class _Looked:
 
 def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
-    if (year := given.get("year")) is not None and (isinstance(year, bool) or year not in YEARS):
-        raise BadQuery("year", year, f"is no year from {YEARS[0]} to {YEARS[-1]}")
-    for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "last", "keep"))):
-        if given.get(name) not in possible:
-            raise BadQuery(name, given[name], "is not possible", [str(value) for value in possible])
-    totals: str | Sequence[str] = given.get("totals", "skip")
-    if isinstance(totals, str) and totals not in ("skip", "keep"):
-        raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
+    _check_arguments(given)
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
     grid, tables = _without_repeated_headers(grid)
     grid = with_days_below_headings(grid)
@@ -155,10 +148,18 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     for argument in ("text", "how"):
         for name in given.get(argument, ()):
             _check_column(argument, name, grid)
+    leave = given.get("leave_out", {})
+    if leave:
+        mask, left_notes = left_out(leave, looked.cells, looked.grid)
+        looked, tables = (
+            replace(looked, grid=looked.grid.filtered(~mask, *left_notes)),
+            np.resize(tables, len(mask))[~mask],
+        )
     looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
     larger: Mapping[str, str] = {}
+    totals: str | Sequence[str] = given.get("totals", "skip")
     if totals != "keep":
-        found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals)
+        found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals, leave)
         larger = found.larger
         if found.rule:
             problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
@@ -176,6 +177,17 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
+
+
+def _check_arguments(given: Mapping[str, Any]) -> None:
+    if (year := given.get("year")) is not None and (isinstance(year, bool) or year not in YEARS):
+        raise BadQuery("year", year, f"is no year from {YEARS[0]} to {YEARS[-1]}")
+    for name, possible in (("decimal", (None, ".", ",")), ("repeats", (None, "skip", "last", "keep"))):
+        if given.get(name) not in possible:
+            raise BadQuery(name, given[name], "is not possible", [str(value) for value in possible])
+    totals = given.get("totals", "skip")
+    if isinstance(totals, str) and totals not in ("skip", "keep"):
+        raise BadQuery("totals", totals, 'is not possible: name texts of rows in a list, ["Total"]', ["skip", "keep"])
 
 
 def _without_repeated_rows(
@@ -242,7 +254,10 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for name, meaning in meanings.items()
         if meaning.role in MEASURES and not cells[name].is_typed
     }
-    whole = {name: meanings[name].role in ("count", "rank", "distinct") for name in texts}
+    whole = {
+        name: meanings[name].role in ("count", "rank", "distinct") and _unit(cells[name], meanings[name]).scale == 1
+        for name in texts
+    }
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
     marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal"))
     problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
@@ -272,11 +287,12 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         columns.append(column)
     columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
     columns = _refunds_negative(columns, meanings, cells)
+    states = stated_rows(meanings, cells, given.get("leave_out", ()))
     columns = [
         replace(
             column,
             problem=column.problem
-            or credit_problem(column, meanings, cells)
+            or state_problem(column, states, meanings, cells)
             or repeated_amount_problem(column, meanings, cells, grid.source),
         )
         if column.name in meanings
@@ -366,6 +382,9 @@ def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
     """Return the unit of the numbers of a column: an argument, a vendor, or the header of money says it."""
     if "scale" in meaning.details:
         return MoneyUnit(float(meaning.details["scale"]), "")
+    if meaning.role == "count":
+        unit = multiple_of_counts(column_cells.name, folded_header)
+        return unit if unit is not None and unit.scale > 1 else MoneyUnit(1.0, "")
     is_money = meaning.role in HAS_MONEY or _is_money_rate(meaning, column_cells)
     return (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
 

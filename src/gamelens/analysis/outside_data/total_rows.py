@@ -8,7 +8,7 @@ all other keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -60,14 +60,20 @@ class TotalRows(NamedTuple):
 
 
 def find_totals(
-    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], named: Sequence[str] = ()
+    grid: Grid,
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    named: Sequence[str] = (),
+    answered: Collection[str] = (),
 ) -> TotalRows:
     """Return the rows of *grid* that add up others, and those with a cell of the texts *named*.
+
+    *answered* are the columns that tell kinds of rows about which the reader has decided.
 
     Raises:
         BadQuery: no cell has one of them.
     """
-    found = _by_words(grid, meanings, cells, named)
+    found = _by_words(grid, meanings, cells, named, answered)
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
         return found
@@ -77,7 +83,11 @@ def find_totals(
 
 
 def _by_words(
-    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], named: Sequence[str]
+    grid: Grid,
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    named: Sequence[str],
+    answered: Collection[str],
 ) -> TotalRows:
     """Return the rows whose names say that they may add up others."""
     names = _naming_columns(grid, meanings, cells)
@@ -85,7 +95,7 @@ def _by_words(
     mask = _with_texts(named, cells, grid)
     said_by_word = rows_by_word(grid, names, meanings, cells, mask, is_decided=bool(named))
     mask |= said_by_word.mask
-    kinds = kinds_of_rows(meanings, cells, mask)
+    kinds = kinds_of_rows(meanings, cells, mask, answered)
     mask |= kinds.mask
     notes = (*said_by_word.notes, *([kinds.note] if kinds.note else []))
     rule = kinds.rule or said_by_word.rule
@@ -334,7 +344,7 @@ def _matches(column_cells: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.
 
 def note_of(totals: NDArray[np.bool_], grid: Grid) -> str:
     """Return the sentence about the rows left out."""
-    verb = "adds up others and is" if totals.sum() == 1 else "add up others and are"
+    verb = "adds up others and is" if len(np.unique(grid.rows[totals])) == 1 else "add up others and are"
     return f'{grid.rows_text(totals)} {verb} left out; totals="keep" keeps them'
 
 

@@ -1,0 +1,308 @@
+"""Which rows of a table are money spent or earned: nothing forecast, cancelled, paid back, or only deposited.
+
+A column tells it: a status, a type, a scenario, a flag such as Test. Its texts are looked up in words of the languages
+that people write (`row_...` in `lexicon.toml`). Nothing is left out by such a word alone: the table is asked about
+where an amount or a count has numbers in these rows, and `leave_out=` decides.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from msgspec import UNSET
+from numpy.typing import NDArray
+
+from gamelens._text import counted
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.outside_table import OutsideColumn
+from gamelens.analysis.outside_data.roles import (
+    ColumnCells,
+    Meaning,
+    any_phrase,
+    concepts_in,
+    folded_header,
+    header_meanings,
+)
+from gamelens.analysis.outside_data.total_words import ACTUAL
+from gamelens.errors import BadQuery
+
+State = Literal["expected", "void", "back", "moved"]
+_STATES: Final[tuple[State, ...]] = ("expected", "void", "back", "moved")
+_OF_FLAGS: Final[tuple[State, ...]] = ("void", "back")  # also as the last word of a header: Order refunded
+_WITHIN: Final = frozenset({"expected", "void", "back"})  # also as a part of a text: cancelled by client
+_MOST: Final = 24  # texts of a column that tells states
+_MOST_OTHERS: Final = 8  # texts of a column whose header does not say that it does
+_MOST_CODES: Final = 6
+_LONGEST_CODE: Final = 2  # letters
+_COUNTED: Final = frozenset({"amount", "count", "number", "cumulative", "stock"})
+_NAMED_BY_HEADER: Final = frozenset({"note", "comment", "remark", "type", "category", "status", "state"})
+_ORDINARY: Final = frozenset(
+    {
+        "open", "due", "target", "goal", "return", "returned", "credit", "test", "tests",
+        "testing", "demo", "bonus", "deposit", "transfer", "balance", "payment", "hold", "error",
+        "wire", "recharge", "reload", "removed", "deleted", "dropped", "killed", "blocked", "abandoned",
+        "final", "posted", "concept",
+    }
+)  # fmt: skip
+"""Words that are names of other things as well, such as of events: they count below a header of states alone."""
+_MARKS: Final = " :–—-()[]\"'*.!?"
+
+
+class StatedRows(NamedTuple):
+    """The texts of a column that say of their rows that they were not simply spent or earned.
+
+    *states* has the state of each; "" stands for an empty cell. *codes* are texts that nothing explains, of which the
+    table may mean any.
+    """
+
+    name: str
+    states: Mapping[str, State]
+    codes: tuple[str, ...] = ()
+
+
+def stated_rows(
+    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], answered: Iterable[str] = ()
+) -> list[StatedRows]:
+    """Return the columns that tell states of rows, without those *answered* by the reader."""
+    found = []
+    for name, column_cells in cells.items():
+        if name in answered or not _may_tell_states(meanings[name], column_cells):
+            continue
+        texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
+        stated = _of_flag(name, texts) or _of_texts(name, texts)
+        if stated is not None:
+            found.append(stated)
+    return found
+
+
+def state_problem(
+    column: OutsideColumn,
+    found: Sequence[StatedRows],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+) -> BadQuery | None:
+    """Return the question about the numbers that a column has in rows of the states *found*.
+
+    What is paid back is asked about where it stands above 0.
+    """
+    if column.role not in _COUNTED:
+        return None
+    values = np.nan_to_num(column.values.astype("float64").to_numpy())
+    subtracted = meanings[column.name].details.get("negative")
+    leave: dict[str, list[str]] = {}
+    backs: dict[str, list[str]] = {}
+    rows_back = 0
+    for stated in found:
+        of_text = {text: values[rows_with(cells[stated.name], text)] for text in (*stated.states, *stated.codes)}
+        if stated.codes:
+            if all(numbers.any() for numbers in of_text.values()):
+                return _codes_problem(column.name, stated)
+            continue
+        counted_texts = [text for text, state in stated.states.items() if state != "back" and of_text[text].any()]
+        is_above = {text: (of_text[text] >= 0).all() and of_text[text].any() for text in of_text}
+        paid_back = [text for text, state in stated.states.items() if state == "back" and is_above[text]]
+        leave |= {stated.name: counted_texts} if counted_texts else {}
+        is_signed = any((of_text[text] < 0).any() for text, state in stated.states.items() if state == "back")
+        if paid_back and not is_signed and subtracted is None and column.role in ("amount", "number"):
+            backs[stated.name] = paid_back
+            rows_back += sum(int(np.count_nonzero(of_text[text])) for text in paid_back)
+    if not leave and not backs:
+        return None
+    every = {name: [*leave.get(name, []), *backs.get(name, [])] for name in (*leave, *backs)}
+    said = " and ".join(f"{', '.join(map(_quoted, texts))} ({name})" for name, texts in every.items())
+    none: dict[str, list[str]] = {name: [] for name in every}
+    steps = f"leave_out={every!r} leaves them out, leave_out={none!r} counts all"
+    if not backs:
+        return BadQuery(column.name, UNSET, f"counts rows of {said}, which may be no money spent or earned: {steps}")
+    word = column.money_word if column.role == "amount" else "cost"
+    (name, texts), *_ = backs.items()
+    negative = f'roles={{"{column.name}": {{"role": "{word}", "negative": {{"{name}": {texts!r}}}}}}}'
+    if not leave:
+        rule = f"is above 0 in {counted(rows_back, 'row')} of {said}: {negative} subtracts them, {steps}"
+    else:
+        rule = f"counts rows of {said}, which may be no money spent or earned: {steps}; {negative} with leave_out="
+        rule += f"{leave | {name: leave.get(name, [])}!r} subtracts {', '.join(map(_quoted, texts))}"
+    return BadQuery(column.name, UNSET, rule)
+
+
+def rows_with(column_cells: ColumnCells, text: str) -> NDArray[np.bool_]:
+    """Return which rows have *text*, or no value for ""."""
+    if text == "":
+        return np.asarray(column_cells.codes < 0)
+    return column_cells.rows_of(text)
+
+
+def left_out(
+    leave: Mapping[str, Any], cells: Mapping[str, ColumnCells], grid: Grid
+) -> tuple[NDArray[np.bool_], list[str]]:
+    """Return the rows that *leave* names, texts by column, and a note for each column.
+
+    Raises:
+        BadQuery: a column is not there, or has not one of the texts.
+    """
+    mask, notes = np.zeros(len(grid.rows), dtype=bool), []
+    for name, texts in leave.items():
+        if name not in grid.columns:
+            raise BadQuery("leave_out", name, f"is not a column of {grid.source}", grid.columns)
+        if isinstance(texts, str):
+            raise BadQuery("leave_out", texts, f'is one text: name a list, leave_out={{"{name}": ["{texts}"]}}')
+        rows = np.zeros(len(grid.rows), dtype=bool)
+        column_cells = cells[name]
+        if column_cells.is_typed and not pa.types.is_boolean(column_cells.type):
+            has = {_text_of(value): value for value in column_cells.values.dropna().unique()}
+            for text in map(_text_of, texts):
+                _check_text(name, text, [*has], grid)
+                rows |= (column_cells.values == has[text]).fillna(value=False).to_numpy(dtype=bool)
+        else:
+            has = {text.casefold() if column_cells.is_typed else text: text for text in column_cells.texts}
+            has |= {"": ""} if (column_cells.codes < 0).any() else {}
+            for text in (str(text).casefold() if column_cells.is_typed else str(text) for text in texts):
+                _check_text(name, text, [*has], grid)
+                rows |= rows_with(column_cells, has[text])
+        if rows.any():
+            listed = " or ".join(_quoted(str(text)) for text in texts)
+            verb = "is" if rows.sum() == 1 else "are"
+            notes.append(f"{grid.rows_text(rows)} with {listed} in {name} {verb} left out, as leave_out= says")
+        mask |= rows
+    return mask, notes
+
+
+def _check_text(name: str, text: str, has: Sequence[str], grid: Grid) -> None:
+    if text not in has:
+        raise BadQuery("leave_out", text, f"is in no cell of {name} in {grid.source}", [*has])
+
+
+def _text_of(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+
+
+def _quoted(text: str) -> str:
+    return repr(text) if text else "no value"
+
+
+def _may_tell_states(meaning: Meaning, column_cells: ColumnCells) -> bool:
+    """Return whether a column is one of texts that its header leaves free, or of flags."""
+    if column_cells.is_typed and not pa.types.is_boolean(column_cells.type):
+        return False
+    if meaning.role not in ("text", "identifier", "flag", "number", "count") or len(column_cells.distinct) > _MOST:
+        return False
+    if meaning.role in ("number", "count"):  # 0 and 1
+        return {*column_cells.texts} <= {"0", "1"} and _state_of_header(column_cells.name) is not None
+    if meaning.role == "flag" or meaning.evidence.where == "the argument" or is_state_header(column_cells.name):
+        return True
+    if meaning.evidence.where not in ("header", "cells"):
+        return False
+    known = {phrase for _, phrase, _ in concepts_in(folded_header(column_cells.name))}
+    kinds = {known.concept for known in header_meanings(column_cells.name)}
+    return len(column_cells.distinct) <= _MOST_OTHERS and known <= _NAMED_BY_HEADER and "kind" not in kinds
+
+
+def is_state_header(header: str) -> bool:
+    """Return whether a header says that its column tells the state or the sort of a row."""
+    folded = folded_header(header)
+    about = concepts_in(folded)
+    is_of_campaign = any(concept.name in ("campaign", "kind", "format") for concept, _, _ in about)
+    words = _words()["state"]
+    return not is_of_campaign and (folded in words or any(folded.endswith(f" {word}") for word in _ENDS))
+
+
+_ENDS: Final = ("status", "statut", "estatus", "durumu", "статус", "stage", "scenario")
+
+
+def _of_flag(name: str, texts: Sequence[str]) -> StatedRows | None:
+    """Return the rows that a flag such as Test tells apart, also one with a mark in some rows alone."""
+    state = _state_of_header(name)
+    folded = {text: folded_header(text) or text.strip().casefold() for text in texts}
+    yes = [text for text in texts if text and folded[text] in _words()["yes"]]
+    no = [text for text in texts if not text or folded[text] in _words()["no"]]
+    if state is None or {*yes, *no} != {*texts} or not yes or not no:
+        return None
+    if state == "done":
+        return StatedRows(name, dict.fromkeys(no, "expected"))
+    return StatedRows(name, dict.fromkeys(yes, state))
+
+
+def _state_of_header(name: str) -> State | Literal["done"] | None:
+    """Return what a flag of this name says of its rows."""
+    folded = folded_header(name)
+    folded = re.sub(r"^(?:is|has been|was|has) ", "", folded)
+    whole: Sequence[State | Literal["done"]] = ("expected", "void", "back", "done")
+    if (state := next((state for state in whole if folded in _words()[state]), None)) is not None:
+        return state
+    last = folded.split(" ")[-1]
+    return next((state for state in _OF_FLAGS if last in _words()[state]), None)
+
+
+def _of_texts(name: str, texts: Sequence[str]) -> StatedRows | None:
+    """Return the states that the texts of a column name, or its codes if nothing explains them."""
+    named, is_stated = [text for text in texts if text], is_state_header(name)
+    folded = {text: folded_header(text.strip(_MARKS)) for text in named}
+    if len(texts) < 2 or any(words in _words()["delivery"] for words in folded.values()):
+        return None
+    states: dict[str, State] = {}
+    for text, words in folded.items():
+        state = next((state for state in _STATES if words in _words()[state]), None)
+        if words in _ORDINARY and not is_stated:
+            state = None
+        if state is None and is_stated and words not in _words()["done"]:
+            state = _state_within(words)
+        if state is not None:
+            states[text] = state
+    if any(words in ACTUAL for words in folded.values()):  # all else is none of it
+        states |= {text: "expected" for text in named if folded[text] not in ACTUAL and text not in states}
+    has_others = len(states) < len(texts)
+    if not has_others and {*states.values()} >= {"moved"}:  # payments beside refunds: they are what the table is of
+        states = {text: state for text, state in states.items() if state != "moved"}
+    elif not has_others and {*states.values()} == {"expected"}:  # several plans: another is none of the first
+        states = dict([*states.items()][1:])
+    elif not has_others and {*states.values()} == {"back"}:
+        states = {}
+    if states:
+        return StatedRows(name, states)
+    return StatedRows(name, {}, tuple(named)) if _are_codes(name, named) else None
+
+
+def _are_codes(name: str, texts: Sequence[str]) -> bool:
+    """Return whether the texts are letters that the header lists, A/F, or those of a status."""
+    if not 1 < len(texts) <= _MOST_CODES or any(len(text) > _LONGEST_CODE or not text.isalpha() for text in texts):
+        return False
+    letters = {part.strip().casefold() for part in re.split(r"[/|,]", name)}
+    return letters == {text.casefold() for text in texts} or folded_header(name).endswith("status")
+
+
+def _state_within(words: str) -> State | None:
+    """Return the state that the longest words within a text name."""
+    found = [match[0] for match in _within().finditer(words)]
+    longest = max(found, key=len, default="")
+    return next((state for state in _STATES if longest in _words()[state]), None)
+
+
+def _codes_problem(column: str, stated: StatedRows) -> BadQuery:
+    first, *others = stated.codes
+    rule = f"counts rows of {', '.join(map(_quoted, stated.codes))} ({stated.name}) as one, and nothing says what they "
+    rule += f'are: leave_out={{"{stated.name}": {others!r}}} leaves {first!r} alone, '
+    if len(others) == 1:
+        rule += f'leave_out={{"{stated.name}": {[first]!r}}} leaves {others[0]!r} alone, '
+    return BadQuery(column, UNSET, rule + f'leave_out={{"{stated.name}": []}} counts all')
+
+
+@cache
+def _words() -> Mapping[str, frozenset[str]]:
+    tables = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
+    return {
+        name.removeprefix("row_"): frozenset(folded_header(word) or word for word in table["words"])
+        for name, table in tables.items()
+        if name.startswith("row_")
+    }
+
+
+@cache
+def _within() -> re.Pattern[str]:
+    return any_phrase(word for state in _STATES if state in _WITHIN for word in _words()[state])
