@@ -44,6 +44,9 @@ def outline_totals(
     rows = np.flatnonzero(~left_out & ~is_empty)
     if not summands or len(rows) <= _FEWEST * _FEWEST_BELOW:
         return found
+    blocks = 1 + int((np.diff(grid.rows[rows]) <= 0).sum())  # each day of a spreadsheet has its rows again
+    if len(rows) > blocks * _MOST_ROWS:
+        return found
     line, distinct = pd.factorize(grid.rows[rows])
     if len(distinct) > _MOST_ROWS or len(rows) % len(distinct):
         return found

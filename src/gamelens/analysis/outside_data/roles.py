@@ -223,6 +223,10 @@ class ColumnCells:
             return values
         return np.append(self.numbers.values((self.numbers.fitting or (".",))[0]), np.nan)[self.codes]
 
+    def release_numbers(self) -> None:
+        """Forget `likely_numbers`, eight bytes a row, which are made again if they are asked for."""
+        self.__dict__.pop("likely_numbers", None)
+
     @cached_property
     def is_number(self) -> bool:
         """Whether most cells are numbers, and not names of digits."""

@@ -92,7 +92,7 @@ def state_problem(
 
     What is paid back is asked about where it stands above 0.
     """
-    if column.role not in _COUNTED:
+    if not found or column.role not in _COUNTED:
         return None
     values = np.nan_to_num(column.values.astype("float64").to_numpy())
     subtracted = meanings[column.name].details.get("negative")
@@ -122,13 +122,13 @@ def state_problem(
     if not backs:
         return BadQuery(column.name, UNSET, f"counts rows of {said}, which may be no money spent or earned: {steps}")
     word = column.money_word if column.role == "amount" else "cost"
-    (name, texts), *_ = backs.items()
-    negative = f'roles={{"{column.name}": {{"role": "{word}", "negative": {{"{name}": {texts!r}}}}}}}'
+    negative = f'roles={{"{column.name}": {{"role": "{word}", "negative": {backs!r}}}}}'
+    texts = [text for of_column in backs.values() for text in of_column]
     if not leave:
         rule = f"is above 0 in {counted(rows_back, 'row')} of {said}: {negative} subtracts them, {steps}"
     else:
         rule = f"counts rows of {said}, which may be no money spent or earned: {steps}; {negative} with leave_out="
-        rule += f"{leave | {name: leave.get(name, [])}!r} subtracts {', '.join(map(_quoted, texts))}"
+        rule += f"{ {name: leave.get(name, []) for name in every}!r} subtracts {', '.join(map(_quoted, texts))}"
     return BadQuery(column.name, UNSET, rule)
 
 
@@ -139,9 +139,7 @@ def rows_with(column_cells: ColumnCells, text: str) -> NDArray[np.bool_]:
     return column_cells.rows_of(text)
 
 
-def left_out(
-    leave: Mapping[str, Any], cells: Mapping[str, ColumnCells], grid: Grid
-) -> tuple[NDArray[np.bool_], list[str]]:
+def left_out(leave: Mapping[str, Any], grid: Grid) -> tuple[NDArray[np.bool_], list[str]]:
     """Return the rows that *leave* names, texts by column, and a note for each column.
 
     Raises:
@@ -149,23 +147,7 @@ def left_out(
     """
     mask, notes = np.zeros(len(grid.rows), dtype=bool), []
     for name, texts in leave.items():
-        if name not in grid.columns:
-            raise BadQuery("leave_out", name, f"is not a column of {grid.source}", grid.columns)
-        if isinstance(texts, str):
-            raise BadQuery("leave_out", texts, f'is one text: name a list, leave_out={{"{name}": ["{texts}"]}}')
-        rows = np.zeros(len(grid.rows), dtype=bool)
-        column_cells = cells[name]
-        if column_cells.is_typed and not pa.types.is_boolean(column_cells.type):
-            has = {_text_of(value): value for value in column_cells.values.dropna().unique()}
-            for text in map(_text_of, texts):
-                _check_text(name, text, [*has], grid)
-                rows |= (column_cells.values == has[text]).fillna(value=False).to_numpy(dtype=bool)
-        else:
-            has = {text.casefold() if column_cells.is_typed else text: text for text in column_cells.texts}
-            has |= {"": ""} if (column_cells.codes < 0).any() else {}
-            for text in (str(text).casefold() if column_cells.is_typed else str(text) for text in texts):
-                _check_text(name, text, [*has], grid)
-                rows |= rows_with(column_cells, has[text])
+        rows = rows_named("leave_out", name, texts, grid)
         if rows.any():
             listed = " or ".join(_quoted(str(text)) for text in texts)
             verb = "is" if rows.sum() == 1 else "are"
@@ -174,13 +156,32 @@ def left_out(
     return mask, notes
 
 
-def _check_text(name: str, text: str, has: Sequence[str], grid: Grid) -> None:
-    if text not in has:
-        raise BadQuery("leave_out", text, f"is in no cell of {name} in {grid.source}", [*has])
+def rows_named(argument: str, name: str, texts: Any, grid: Grid) -> NDArray[np.bool_]:
+    """Return the rows with one of *texts*, values or "" for none, in the column *name* that an argument names.
+
+    Raises:
+        BadQuery: the column is not there, or has not one of them.
+    """
+    if name not in grid.columns:
+        raise BadQuery(argument, name, f"is not a column of {grid.source}", grid.columns)
+    if isinstance(texts, str):
+        raise BadQuery(argument, texts, f'is one text: name a list, {{"{name}": ["{texts}"]}}')
+    distinct, codes = grid.texts(name)
+    places = {_plain(text): place for place, text in enumerate(distinct.to_pylist())}
+    places |= {"": -1} if (codes < 0).any() else {}
+    rows = np.zeros(len(codes), dtype=bool)
+    for text in map(_plain, texts):
+        if text not in places:
+            raise BadQuery(argument, text, f"is in no cell of {name} in {grid.source}", [*places][:_MOST])
+        rows |= codes == places[text]
+    return rows
 
 
-def _text_of(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, (int, float)) and not isinstance(value, bool) else str(value)
+def _plain(value: Any) -> str:
+    """Return a value as the texts of a typed column are written."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.15g}" if isinstance(value, (int, float)) else str(value)
 
 
 def _quoted(text: str) -> str:

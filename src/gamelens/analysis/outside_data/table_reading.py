@@ -63,7 +63,7 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import periods_of
-from gamelens.analysis.outside_data.row_states import left_out, state_problem, stated_rows
+from gamelens.analysis.outside_data.row_states import left_out, rows_named, state_problem, stated_rows
 from gamelens.analysis.outside_data.running_totals import (
     growth_problem,
     meaning_of_differences,
@@ -150,7 +150,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
             _check_column(argument, name, grid)
     leave = given.get("leave_out", {})
     if leave:
-        mask, left_notes = left_out(leave, looked.cells, looked.grid)
+        mask, left_notes = left_out(leave, looked.grid)
         looked, tables = (
             replace(looked, grid=looked.grid.filtered(~mask, *left_notes)),
             np.resize(tables, len(mask))[~mask],
@@ -168,6 +168,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
         elif found.notes:
             looked = replace(looked, grid=replace(looked.grid, notes=(*looked.grid.notes, *found.notes)))
+    _release_numbers(looked)
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
@@ -177,6 +178,11 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
+
+
+def _release_numbers(looked: _Looked) -> None:
+    for column_cells in looked.cells.values():
+        column_cells.release_numbers()
 
 
 def _check_arguments(given: Mapping[str, Any]) -> None:
@@ -198,6 +204,7 @@ def _without_repeated_rows(
     if repeats == "keep":
         return looked, {}
     hashes = row_hashes(grid, looked.meanings, looked.cells)
+    _release_numbers(looked)
     if hashes is None:
         return looked, {}
     tables = np.resize(tables, len(grid.rows))  # a header of days or countries makes several rows of one
@@ -432,17 +439,10 @@ def _stated_roles(roles: Mapping[str, RoleArgument], grid: Grid) -> dict[str, Me
         if "currency" in details:
             details["named currency"] = details["currency"]
         if "negative" in details:
-            details["negative"] = _stated_refunds(details["negative"], grid)
+            for column, texts in details["negative"].items():
+                rows_named("roles", column, texts, grid)
         found[name] = Meaning(role, Evidence(role, "the argument", name), concept, None, details)
     return found
-
-
-def _stated_refunds(negative: Mapping[str, Sequence[str]], grid: Grid) -> dict[str, Any]:
-    """Return the column and the texts of rows below 0 as a vendor's format states them, empty for no such rows."""
-    for name, texts in negative.items():
-        _check_column("roles", name, grid)
-        return {"column": name, "values": [*texts]}
-    return {}
 
 
 def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning | None) -> Meaning:
@@ -751,16 +751,15 @@ def _of_concept(concept: str, usable: Mapping[str, OutsideColumn]) -> str | None
 def _refunds_negative(
     columns: Sequence[OutsideColumn], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
 ) -> list[OutsideColumn]:
-    """Return *columns* with amounts of refunds below 0, where a vendor marks these rows in another column."""
+    """Return *columns* with amounts of refunds below 0, where an argument or a vendor names the texts of these rows."""
     result = []
     for column in columns:
-        stated = meanings[column.name].details.get("negative")
-        name = find_header(stated["column"], [*cells]) if stated else None
-        if stated and name:
-            is_refund = np.array([text in stated["values"] for text in cells[name].texts], dtype=bool)[
-                cells[name].codes
-            ]
-            column = replace(column, values=column.values.where(~is_refund, -column.values.abs()))
+        for header, texts in meanings[column.name].details.get("negative", {}).items():
+            if (name := find_header(header, [*cells])) is not None:
+                is_refund = np.isin(
+                    cells[name].codes, [cells[name].texts.index(text) for text in texts if text in cells[name].texts]
+                )
+                column = replace(column, values=column.values.where(~is_refund, -column.values.abs()))
         result.append(column)
     return result
 
