@@ -66,6 +66,13 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield worlds
 
 
+@pytest.fixture(scope="module", autouse=True)
+def no_coroutine_is_left() -> Iterator[None]:
+    """Look for coroutines that were never awaited, which are warned about, once: it takes a third of a second."""
+    yield
+    gc.collect()
+
+
 @pytest.fixture
 def world(services: Served) -> World:
     """Return a new world without faults."""
@@ -255,17 +262,15 @@ def test_the_deadline_holds_in_every_phase(
         began = time.monotonic()
         with pytest.raises((Unreachable, PartialResult, NotYetAvailable)):
             lens.query(**question, deadline_s=0.5)
-        took = time.monotonic() - began
-    gc.collect()  # coroutines that were never awaited are warned about here
-    assert took < 0.5 + LATE_S
+        assert time.monotonic() - began < 0.5 + LATE_S
 
 
 def test_at_the_deadline_missing_rows_may_be_gaps(world: World) -> None:
     """With `on_error="gaps"` the frame has all rows received until the deadline."""
     began = time.monotonic()
     with world.client(max_days=1) as lens:
-        frame = lens.query(**PIECES, deadline_s=0.8, on_error="gaps")
-    assert time.monotonic() - began < 0.8 + LATE_S
+        frame = lens.query(**PIECES, deadline_s=1.5, on_error="gaps")
+    assert time.monotonic() - began < 1.5 + LATE_S
     assert len(frame) == 30 - len(receipt(frame)["gaps"]) >= 3
 
 
@@ -276,9 +281,7 @@ def test_the_deadline_is_one_for_all_phases(world: World) -> None:
     began = time.monotonic()
     with world.client() as lens, pytest.raises(Unreachable, match="deadline_s=1"):
         lens.query("event_count", by=THREE, over="last 3 complete days", deadline_s=1)
-    took = time.monotonic() - began
-    gc.collect()
-    assert took < 1 + LATE_S
+    assert time.monotonic() - began < 1 + LATE_S
 
 
 DAYS_THAT_CAME = 3
