@@ -49,6 +49,7 @@ OTHERS: Final = {
 }
 """Analyses that return no frame, or one whose columns are those of the frame they were given."""
 Call = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+Made = tuple[dict[str, Call], dict[str, Any]]
 
 
 def public() -> dict[str, Callable[..., Any]]:
@@ -60,9 +61,10 @@ def public() -> dict[str, Callable[..., Any]]:
 
 
 @pytest.fixture(scope="module")
-def calls() -> dict[str, Call]:
-    """The last call of each analysis that `every_result` makes, nested ones left out."""
-    made: dict[str, Call] = {}
+def made() -> Made:
+    """The last call of each analysis that `every_result` makes, nested ones left out, and what it returned."""
+    calls: dict[str, Call] = {}
+    returned: dict[str, Any] = {}
     with pytest.MonkeyPatch.context() as patch:
         for name, function in public().items():
             topic, _, own = name.partition(".")
@@ -70,18 +72,25 @@ def calls() -> dict[str, Call]:
                 continue
 
             def recorded(*args: Any, _name: str = name, _function: Callable[..., Any] = function, **named: Any) -> Any:
-                made[_name] = _function, args, named
-                return _function(*args, **named)
+                result = _function(*args, **named)
+                calls[_name], returned[_name] = (_function, args, named), result
+                return result
 
             patch.setattr(import_module(f"gamelens.analysis.{topic}"), own, recorded)
         every_result()
-    return made
+    return calls, returned
 
 
 @pytest.fixture(scope="module")
-def results(calls: dict[str, Call], tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
+def calls(made: Made) -> dict[str, Call]:
+    """The calls of `made`."""
+    return made[0]
+
+
+@pytest.fixture(scope="module")
+def results(made: Made, tmp_path_factory: pytest.TempPathFactory) -> dict[str, DataFrame]:
     """The result of each analysis, by its public name."""
-    found = {name: function(*args, **named) for name, (function, args, named) in calls.items()}
+    found = dict(made[1])
     over = ("2026-10-25", "2026-11-03")
     with simulated_lake(tmp_path_factory.mktemp("lake") / "state") as lake:
         found |= {

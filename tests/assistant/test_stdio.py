@@ -70,4 +70,4 @@ def test_the_end_of_the_input_ends_a_request_under_way() -> None:
                 finally:
                     process.kill()
     assert code == 0
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10

@@ -70,7 +70,7 @@ def test_a_service_that_never_answers_ends_at_the_deadline(run_command: RunComma
     began = time.monotonic()
     result = run_command("doctor", "--deadline", 1, "--json", GAMELENS_METRICS_URL=silent)
     assert (result.exit_code, marks(result)["service"]) == (1, "problem")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
 
 
 def test_a_malformed_address_is_a_problem(run_command: RunCommand) -> None:

@@ -17,6 +17,8 @@ from gamelens.investigations.health_check import check_health, planned_requests
 from gamelens.local.sandbox_info import environment_of
 from gamelens.local.sandbox_population import populate_lake
 from gamelens.local.sandbox_process import running_sandbox
+from gamelens.sandbox.options import SandboxOptions
+from gamelens.sandbox.server import Sandbox
 from gamelens.simulator import load_scenario
 from support.command_process import RunCommand
 from support.hostile_names import NAMES
@@ -43,7 +45,7 @@ SCENARIO = """
 extends = "small"
 name = "quiet"
 days = 40
-players = 2000
+players = 800
 [[incident]]
 kind = "silence"
 game = "Ember Realms"
@@ -58,8 +60,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
     folder = tmp_path_factory.mktemp("health")
     (folder / "games.toml").write_text(CONFIG)
     (folder / "quiet.toml").write_text(SCENARIO)
-    with running_sandbox(folder / "state", config=folder / "games.toml"):
-        pass  # it makes its keys
+    Sandbox(SandboxOptions(state=folder / "state", config=folder / "games.toml")).close()  # which makes its keys
     populate_lake(folder / "state", load_scenario(folder / "quiet.toml"))
     with running_sandbox(folder / "state") as ready:
         own = {f"GAMELENS_{name}_DIR": str(folder / name.lower()) for name in ("CACHE", "RUNTIME")}

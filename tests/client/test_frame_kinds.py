@@ -190,6 +190,6 @@ def test_a_replay_does_not_wait_for_data(recorded: Report) -> None:
     """Data that was not available when recorded is refused at once."""
     folder, _ = recorded
     began = time.monotonic()
-    with Client(replay=folder, refresh_s=5) as lens, pytest.raises(NotYetAvailable):
+    with Client(replay=folder, refresh_s=60) as lens, pytest.raises(NotYetAvailable):
         lens.query("event_count", over="2026-11-10/2026-11-25", when_unavailable="wait")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20

@@ -18,7 +18,7 @@ from gamelens.client.events.outbox import UNSENT
 from gamelens.client.events.player_session import PlayerSession
 from gamelens.errors import AuthError, BadQuery, Refused, Unreachable
 from support.game_events import NOW
-from support.game_network import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop
+from support.game_network import ANN, GAME_KEY, KEYS, SECRET_KEY, Game, Time, Wire, in_loop, until
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
@@ -332,7 +332,7 @@ async def test_a_request_under_way_at_the_end_is_not_sent_twice(game: Game) -> N
     gate = asyncio.Event()
     async with game.session():
         game.wire.gate = gate
-        await asyncio.sleep(0.01)
+        await until(lambda: game.wire.of("events"))
         assert [sent.status for sent in game.wire.of("events")] == [0]
         asyncio.get_running_loop().call_later(0.01, gate.set)
     assert [[event["category"] for event in sent.content] for sent in game.wire.of("events")] == [

@@ -52,7 +52,7 @@ from support.virtual_time import run
 pytestmark = pytest.mark.slow
 
 Frame = pd.DataFrame
-LATE_S = 1.5  # allowance for a busy machine, shorter than any wait without a deadline
+LATE_S = 3.0  # allowance for a busy machine, shorter than any wait without a deadline
 KEY = "s3cr+t/k=y%26&-0123456789~ab"
 FAN_OUT: dict[str, Any] = {"metric": "event_count", "by": "platform", "over": "last 6 complete days"}
 REQUESTS = 6
@@ -64,6 +64,13 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Return a populated sandbox that serves worlds with faults of their own."""
     with served(tmp_path_factory.mktemp("faults") / "state") as worlds:
         yield worlds
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_coroutine_is_left() -> Iterator[None]:
+    """Look for coroutines that were never awaited, which are warned about, once: it takes a third of a second."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture
@@ -142,14 +149,14 @@ def test_a_429_that_names_a_date_is_obeyed(world: World, truth: Frame) -> None:
     until = int(time.time()) + 2
     world.answers["event_count"] = JSONResponse({}, 429, {"Retry-After": formatdate(until, usegmt=True)})
     until_s = time.monotonic() + until - time.time()
-    lift = threading.Timer(until_s - time.monotonic() - 0.1, world.heal)
+    lift = threading.Timer(until_s - time.monotonic() - 0.4, world.heal)
     lift.start()
     with world.client() as lens:
         assert rows(lens.query(**FAN_OUT)) == rows(truth)
     lift.join()
     first, second = (arrival.at for arrival in world.arrivals if "event_count" in arrival.path)
     assert first < until_s - 0.5
-    assert until_s - 0.01 <= second < until_s + 1
+    assert until_s - 0.01 <= second < until_s + LATE_S
 
 
 def test_a_retry_after_of_an_hour_is_raised_at_once(world: World) -> None:
@@ -255,30 +262,26 @@ def test_the_deadline_holds_in_every_phase(
         began = time.monotonic()
         with pytest.raises((Unreachable, PartialResult, NotYetAvailable)):
             lens.query(**question, deadline_s=0.5)
-        took = time.monotonic() - began
-    gc.collect()  # coroutines that were never awaited are warned about here
-    assert took < 0.5 + LATE_S
+        assert time.monotonic() - began < 0.5 + LATE_S
 
 
 def test_at_the_deadline_missing_rows_may_be_gaps(world: World) -> None:
     """With `on_error="gaps"` the frame has all rows received until the deadline."""
     began = time.monotonic()
     with world.client(max_days=1) as lens:
-        frame = lens.query(**PIECES, deadline_s=0.8, on_error="gaps")
-    assert time.monotonic() - began < 0.8 + LATE_S
+        frame = lens.query(**PIECES, deadline_s=1.5, on_error="gaps")
+    assert time.monotonic() - began < 1.5 + LATE_S
     assert len(frame) == 30 - len(receipt(frame)["gaps"]) >= 3
 
 
 def test_the_deadline_is_one_for_all_phases(world: World) -> None:
-    """`deadline_s` is a total: five phases of 0.8 s exceed 1 s."""
+    """`deadline_s` is a total: five phases of 0.9 s exceed 1 s."""
     for route in ("*/interval", "*/studios", "*/games", "*/dimensions/*", METRICS):
-        world.fail(route, latency_s=0.8)
+        world.fail(route, latency_s=0.9)
     began = time.monotonic()
     with world.client() as lens, pytest.raises(Unreachable, match="deadline_s=1"):
         lens.query("event_count", by=THREE, over="last 3 complete days", deadline_s=1)
-    took = time.monotonic() - began
-    gc.collect()
-    assert took < 1 + LATE_S
+    assert time.monotonic() - began < 1 + LATE_S
 
 
 DAYS_THAT_CAME = 3
@@ -453,9 +456,10 @@ def test_an_interrupt_stops_a_fan_out(world: World) -> None:
             lens.query(**HUNDRED)
         back_s = time.monotonic() - stopped[0]
         watching.join()
+        time.sleep(0.5)  # for requests that were starting at the interrupt
+        arrived = world.arrived("event_count")
         time.sleep(1.3)  # long enough for requests of the next second to arrive
-        late = [arrival.at - stopped[0] for arrival in world.arrivals if arrival.at > stopped[0] + LATE_S]
-        assert (late, back_s < LATE_S) == ([], True)
+        assert (world.arrived("event_count"), back_s < LATE_S) == (arrived, True)
         assert len(lens.query("event_count", over="last 3 complete days")) == 3
 
 

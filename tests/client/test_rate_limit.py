@@ -283,7 +283,7 @@ time.sleep(60)
 
 
 def test_a_killed_process_frees_its_permits_at_once(tmp_path: Path) -> None:
-    """Once a process that holds all slots is killed, a waiting one goes on within 0.2 s."""
+    """Once a process that holds all slots is killed, a waiting one goes on: nothing has to run out."""
 
     async def main() -> str:
         limiter = limiter_in(tmp_path, asyncio.get_running_loop().time)
@@ -295,7 +295,7 @@ def test_a_killed_process_frees_its_permits_at_once(tmp_path: Path) -> None:
             was_waiting = not waiter.done()
             other.kill()
             other.wait()
-            permit = await asyncio.wait_for(waiter, 0.2)
+            permit = await asyncio.wait_for(waiter, 10)
             permit.release(is_cut_short=False)
         return "it waited and went on" if was_waiting else "it did not wait"
 
@@ -385,7 +385,7 @@ def test_another_key_or_address_has_another_limiter(tmp_path: Path, address: str
         second = shared_rate_limiter(address, key, folder=tmp_path)
         for limiter in (first, second):
             for _ in range(5):
-                async with asyncio.timeout(0.5), limiter.permit():
+                async with asyncio.timeout(0.9), limiter.permit():
                     pass
 
     asyncio.run(main())

@@ -21,7 +21,7 @@ from support.killable_sandbox import Service
 
 DAYS = 16
 FAN_OUT: dict[str, Any] = {"metric": "event_count", "by": ["game_id", "platform"], "over": f"last {DAYS} complete days"}
-TOLERANCE_S = 1.5  # on a busy machine
+TOLERANCE_S = 3.0  # on a busy machine
 
 
 @pytest.fixture(scope="module")

@@ -332,7 +332,7 @@ def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
     with pytest.raises(Refused, match=r"more than 0\.5 s"):
         lake.sql("SELECT count(*) FROM range(10000000000) a, range(10000000000) b", seconds=0.5)
     with pytest.raises(Refused, match="memory"):
-        lake.sql("SELECT DISTINCT a.range, b.range FROM range(100000) a, range(100000) b", memory="50MB")
+        lake.sql("SELECT len(list(range)) FROM range(100000000)", memory="50MB")  # which is never spilled
     with pytest.raises(BadQuery, match="more than 10 rows"):
         lake.sql("SELECT * FROM range(1000)", rows=10)
     with pytest.raises(BadQuery, match="amount of memory"):
@@ -344,8 +344,6 @@ def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
     "call",
     [
         "length(repeat('x', 2000000000))",
-        "len(range(300000000))",
-        "len(list_transform(range(100000000), lambda x: x * 2))",
         "levenshtein(repeat('a', 100000), repeat('b', 100000))",
         "length(string_agg(repeat('x', 1000000), '')) FROM range(1000)",
         "repeat('x', 1000000) FROM range(100000)",
@@ -354,8 +352,8 @@ def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
 def test_the_bounds_hold_inside_a_function(lake: LakeClient, call: str) -> None:
     """No call takes more time or memory, and the next statement is answered."""
     began = time.monotonic()
-    with pytest.raises(Refused, match=r"took more than 1 s|more than 200MB of memory"):
-        lake.sql(f"SELECT {call}", seconds=1, memory="200MB")
+    with pytest.raises(Refused, match=r"took more than 0\.3 s|more than 200MB of memory"):
+        lake.sql(f"SELECT {call}", seconds=0.3, memory="200MB")
     assert time.monotonic() - began < 15
     assert lake.sql("SELECT 1 AS n")["n"].tolist() == [1]
 
@@ -406,9 +404,8 @@ def test_a_script_ends_quietly(stage: Stage, script: str) -> None:
     """Nothing of the engine is left when Python ends: else it lists what it calls leaks on standard error."""
     code = "import sys, gamelens as gl; lake = gl.open_lake(sys.argv[1], organisation='acme', progress=False); "
     command = [sys.executable, "-c", code + SCRIPTS[script], str(stage.sandbox.options.state)]
-    for _ in range(2):
-        ended = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert (ended.stdout.strip(), ended.stderr) == ("3", "")
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (ended.stdout.strip(), ended.stderr) == ("3", "")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")

@@ -104,13 +104,8 @@ def test_one_planted_cause_is_found(world: World, cause: str, metric: str, by: s
         assert repr(found) == f"<{found}>"
 
 
-PAIRS = [
-    ("as of", "zone", "event_count", None),
-    ("closed", "bots", "revenue", "country_code"),
-    ("duplicates", "networks", "event_count", "ilrd_network_name"),
-    ("skew", "last", "user_unique", "country_code"),
-]
-"""Every kind of cause; `make bench` plants all pairs."""
+PAIRS = [("as of", "zone", "event_count", None), ("skew", "last", "user_unique", "country_code")]
+"""Rules of time with one another, and one with a rule of attribution; `make bench` plants all pairs."""
 
 
 @pytest.mark.parametrize(("first", "second", "metric", "by"), PAIRS)

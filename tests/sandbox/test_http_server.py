@@ -24,7 +24,7 @@ CHUNKED = raw_request(b"[]", "Transfer-Encoding: chunked", length=None)[:-2]
 UPGRADE = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAEAAEAAAAIAAAAB")
 UPGRADE_CHUNKED = raw_request(b"[]", *UPGRADE, "Transfer-Encoding: chunked", length=None)[:-2]
 BODY_DEADLINE_S = 0.3
-ALLOWED_S = 2.0  # beyond the deadline, on a busy machine
+ALLOWED_S = 10.0  # beyond the deadline, on a busy machine
 
 
 def in_drops(content: bytes) -> Parts:

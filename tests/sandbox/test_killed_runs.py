@@ -1,6 +1,6 @@
 """Runs that are killed at every write to the disk: a version is there as a whole, or it is not.
 
-`make test` kills a few, `make bench` one at every write (KILLS=500).
+`make test` kills one of each kind, `make bench` one at every write (KILLS=500).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from support.killed_runs import kill, writes
 from support.sandbox_stage import Stage
 
 pytestmark = pytest.mark.slow
-KILLS = int(os.environ.get("KILLS", "2"))
+KILLS = int(os.environ.get("KILLS", "1"))
 
 
 def submit(stage: Stage, random: Random, games: Sequence[str]) -> None:

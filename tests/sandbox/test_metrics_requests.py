@@ -144,7 +144,7 @@ def test_a_body_that_stalls_is_408(stage: Stage) -> None:
     Wire 2.5, Query body.
     """
     parts = stage.sandbox.tenants, stage.sandbox.lake, stage.sandbox.reader, stage.clock
-    app = MetricsApp(*parts, body_deadline_s=0.05).app()
+    app = MetricsApp(*parts, body_deadline_s=0.3).app()
 
     async def stalled() -> AsyncIterator[bytes]:
         yield b"{"

@@ -126,7 +126,16 @@ def test_a_client_that_leaves_keeps_its_place_until_its_query_ends() -> None:
         with pytest.raises(QueryStopped):
             await places.run("acme", lambda: None)
         done.set()
-        await asyncio.sleep(0.1)
-        await places.run("acme", lambda: None)
+        async with asyncio.timeout(10):
+            while not await _has_place(places):  # noqa: ASYNC110 - nothing tells when a thread has ended
+                await asyncio.sleep(0.01)
 
     asyncio.run(ask())
+
+
+async def _has_place(places: QueryPlaces) -> bool:
+    try:
+        await places.run("acme", lambda: None)
+    except QueryStopped:
+        return False
+    return True

@@ -59,10 +59,10 @@ def offered(shell: InteractiveShell, source: str) -> list[str]:
     ],
 )
 def test_attributes_are_offered_within_a_second(shell: InteractiveShell, source: str, text: str) -> None:
-    """Those of our objects, of frames and of figures, for which jedi took half a minute."""
-    began = time.perf_counter()
+    """Those of our objects, of frames and of figures, for which jedi took half a minute of the processor."""
+    began = time.process_time()
     assert text in offered(shell, source)
-    assert time.perf_counter() - began < MOST_S
+    assert time.process_time() - began < MOST_S
 
 
 def test_own_metrics_of_the_client_are_offered(shell: InteractiveShell) -> None:
