@@ -16,41 +16,41 @@ for money, where one large purchase multiplies a day, arcsines for shares.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.analysis.health.constants import (
+    BAND_Z,
+    CAP,
+    CAPPED_TO_SIGMA,
+    CHANCE_DAYS,
+    CLEAR_MEMORY,
+    DAYS_OF_MEDIAN,
+    DOUBT,
+    FAR,
+    FEWEST_DAYS,
+    FEWEST_POOLED_DAYS,
+    FEWEST_WEEKDAYS,
+    LEAST_NOISE,
+    MAD_TO_SIGMA,
+    MEDIAN_VARIANCE,
+    MEMORY_DAYS,
+    MEMORY_NOISE,
+    POOLED_DAYS,
+    RARE_DAYS,
+    SMALL,
+    SPREAD_DAYS,
+    T_QUANTILE,
+    WANDER_SIZE,
+    WANDERING,
+    WEEKS,
+    WIDE,
+)
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-WEEKS: Final = 4
-FEWEST_WEEKDAYS: Final = 2
-FEWEST_DAYS: Final = 7
-MEMORY_DAYS: Final = 28
-POOLED_DAYS: Final = 28
-FEWEST_POOLED_DAYS: Final = 14
-BAND_Z: Final = 3.5
-"""Half width of the drawn band, in units of noise."""
-
-_T_QUANTILE: Final = (1.59, 2.556, 2.822, 2.372, 1.96)  # Student's 97.5% point by 1 / days (Abramowitz, Stegun 26.7.5)
-_MAD_TO_SIGMA: Final = 1.4826
-_CAP: Final = 2.5
-_CAPPED_TO_SIGMA: Final = 1.0114  # normal values beyond 2.5 sigma lose 2% of the mean square
-_MEDIAN_VARIANCE: Final = np.array([np.nan, 1.0, 0.5, 0.449, 0.298])  # of so many values of variance 1
-_DAYS_OF_MEDIAN: Final = np.pi / 2  # a median has this times the variance of a mean
-_SPREAD_DAYS: Final = 0.6  # degrees of freedom of a robust spread for each of its days
-_MEMORY_NOISE: Final = 1.35  # factor of the noise if the autocorrelation was estimated from the same days
-_LEAST_NOISE: Final = 0.03
-_SMALL: Final = 0.1  # of a typical day's revenue: added so that the logarithm of small days is stable
-_FAR: Final = 3.5
-_CHANCE_DAYS: Final = 14
-_CLEAR_MEMORY: Final = 2.0  # an autocorrelation below so many standard errors counts as none
-_WANDERING: Final = 0.9
-_WANDER_SIZE: Final = 0.05  # of a share: its usual wander, measured or not
-_DOUBT: Final = 2.0  # factor of a variance measured from a few weeks, for how much larger the true one may be
-_WIDE: Final = 1.25  # a spread, in units of chance, beyond which several days together are not judged
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -89,7 +89,7 @@ class Levels:
         if is_count:
             self._least, self._scaled = 1.0, 2 * np.sqrt(np.maximum(values, 0) + 0.375)
             return
-        self._least = _LEAST_NOISE
+        self._least = LEAST_NOISE
         self._positive = np.where(values > 0, values, np.nan)
 
     def judge(self, day: int, is_usual: Flags) -> Baseline:
@@ -100,9 +100,9 @@ class Levels:
         if self._is_count:
             return self._score(day, self._scaled[:, : day + 1], is_usual, _count_of)
         typical = np.nan_to_num(_median(self._positive[:, : day + 1]), nan=1.0)[:, None]
-        scaled = np.log(np.maximum(self._values[:, : day + 1], 0) / typical + _SMALL)
+        scaled = np.log(np.maximum(self._values[:, : day + 1], 0) / typical + SMALL)
         size = typical[:, 0]
-        baseline = self._score(day, scaled, is_usual, lambda numbers: size * (np.exp(numbers) - _SMALL))
+        baseline = self._score(day, scaled, is_usual, lambda numbers: size * (np.exp(numbers) - SMALL))
         rare = _is_rare(self._values[:, :day], is_usual[:, :day])
         return Baseline(*(np.where(rare, np.nan, getattr(baseline, name)) for name in Baseline.__struct_fields__))
 
@@ -120,8 +120,8 @@ class Levels:
         drift = _median(past)
         memory = _Memory(past - drift[:, None])
         spread = _spread(memory.errors)
-        least = self._least * np.sqrt(1 + _MEDIAN_VARIANCE[weeks])
-        noise = np.fmax(spread, least) * np.sqrt(1 + _DAYS_OF_MEDIAN / np.maximum(days, 1)) * memory.widening
+        least = self._least * np.sqrt(1 + MEDIAN_VARIANCE[weeks])
+        noise = np.fmax(spread, least) * np.sqrt(1 + DAYS_OF_MEDIAN / np.maximum(days, 1)) * memory.widening
         is_known = (days >= FEWEST_DAYS) & np.isfinite(same_weekday)
         centre = np.where(is_known, same_weekday + drift + memory.prediction, np.nan)
         expected, low, high = (np.maximum(back(centre + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
@@ -131,7 +131,7 @@ class Levels:
             value = self._values[:, day]
             bounds = _own_bounds(value, np.ones_like(value), expected, noise, noise_days, is_rate=True)
         else:
-            reach = np.polyval(_T_QUANTILE, 1 / noise_days) * noise
+            reach = np.polyval(T_QUANTILE, 1 / noise_days) * noise
             bounds = back(scaled[:, -1] - reach), back(scaled[:, -1] + reach)
         own_low, own_high = (np.where(is_known, np.maximum(bound, 0.0), np.nan) for bound in bounds)
         return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days, own_low, own_high)
@@ -176,7 +176,7 @@ def judge_shares(
         varied = _spread(np.concatenate([deviations, within], axis=1))
         most = _wander_of(share, recent_whole[rows] / np.isfinite(within).sum(axis=1), is_rate)
         noise = np.fmax(noise * memory.widening_over(days), chance[rows] * _widening_if_wandering(varied, most, days))
-        deviation = np.where(varied > _WIDE, np.nan, deviation)
+        deviation = np.where(varied > WIDE, np.nan, deviation)
     reach = BAND_Z * noise / (2 * np.sqrt(recent_whole[rows] + 0.5))
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
@@ -217,7 +217,7 @@ def _usual_share(part: Floats, whole: Floats, is_usual: Flags, is_rate: bool) ->
     parts, wholes = (np.where(is_known, array[:, first:], 0.0) for array in (part, whole))
     share = _pooled_share(parts, wholes, is_rate)
     deviations = _only(_deviations(parts, wholes, share[:, None], is_rate), is_known)
-    is_near = np.abs(deviations) <= _FAR * np.maximum(_spread(deviations), 1)[:, None]
+    is_near = np.abs(deviations) <= FAR * np.maximum(_spread(deviations), 1)[:, None]
     near_wholes = np.where(is_near, wholes, 0.0)
     share = _pooled_share(np.where(is_near, parts, 0.0), near_wholes, is_rate)
     return _UsualShare(share, near_wholes.sum(axis=1), parts, wholes, is_known)
@@ -227,20 +227,20 @@ def _widening_if_wandering(varied: Floats, most: Floats, days: int) -> Floats:
     """Return the factor of the noise of *days* days together, of a share that wanders.
 
     What days vary by beyond chance may last. *varied* is the spread of days in units of chance, *most* the largest
-    variance of a usual wander in those units. A few weeks of history cannot tell noise of `_WANDERING` autocorrelation
+    variance of a usual wander in those units. A few weeks of history cannot tell noise of `WANDERING` autocorrelation
     from independent days, nor its variance.
     """
     lags = np.arange(1, days)
-    together = 1 + 2 * ((1 - lags / days) * _WANDERING**lags).sum()
-    return np.asarray(np.sqrt(1 + np.clip(_DOUBT * varied**2 - 1, 0, most) * together))
+    together = 1 + 2 * ((1 - lags / days) * WANDERING**lags).sum()
+    return np.asarray(np.sqrt(1 + np.clip(DOUBT * varied**2 - 1, 0, most) * together))
 
 
 def _wander_of(share: Floats, whole: Floats, is_rate: bool) -> Floats:
-    """Return the variance of a wander by `_WANDER_SIZE` of *share*.
+    """Return the variance of a wander by `WANDER_SIZE` of *share*.
 
     Its unit is the variance of chance on a day of *whole*.
     """
-    return np.asarray(_WANDER_SIZE**2 * share * whole / (1.0 if is_rate else np.maximum(1 - share, 1e-9)))
+    return np.asarray(WANDER_SIZE**2 * share * whole / (1.0 if is_rate else np.maximum(1 - share, 1e-9)))
 
 
 def _around_own_share(part: Floats, whole: Floats, is_rate: bool) -> Floats:
@@ -262,7 +262,7 @@ class _Memory:
 
     def __init__(self, deviations: Floats) -> None:
         spread = np.nan_to_num(_spread(deviations))
-        limits = _FAR * spread[:, None]
+        limits = FAR * spread[:, None]
         capped = np.clip(deviations, -limits, limits)
         before, after = capped[:, :-1], capped[:, 1:]
         is_pair = np.isfinite(before) & np.isfinite(after)
@@ -272,19 +272,19 @@ class _Memory:
             measured = np.nan_to_num(products / squares)
         # The mean of a short series follows the series: its autocorrelation is measured too small (Kendall, 1954).
         corrected = np.minimum(measured + (1 + 3 * measured) / pairs, 1.0)
-        least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, _CLEAR_MEMORY / np.sqrt(pairs))
+        least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, CLEAR_MEMORY / np.sqrt(pairs))
         self.strength = np.where(corrected > least, corrected, 0.0)
         has_memory = (self.strength > 0)[:, None]
         follows = np.full(deviations.shape, np.nan)
         follows[:, 1:] = deviations[:, 1:] - self.strength[:, None] * capped[:, :-1]
         self.errors = np.where(has_memory, follows, deviations)
         is_there = np.isfinite(deviations)
-        self.spread_days = _SPREAD_DAYS * is_there.sum(axis=1)
+        self.spread_days = SPREAD_DAYS * is_there.sum(axis=1)
         self._gap = np.where(is_there.any(axis=1), np.argmax(is_there[:, ::-1], axis=1) + 1, 1)
         last = capped[np.arange(len(capped)), capped.shape[1] - self._gap] if capped.shape[1] else np.zeros(len(capped))
         self.prediction = np.nan_to_num(last) * self.strength**self._gap
         self.widening = np.where(
-            self.strength > 0, _MEMORY_NOISE * np.sqrt(_geometric(self.strength**2, self._gap)), 1.0
+            self.strength > 0, MEMORY_NOISE * np.sqrt(_geometric(self.strength**2, self._gap)), 1.0
         )
 
     def widening_over(self, days: int) -> Floats:
@@ -306,7 +306,7 @@ def _widened_chance(spread: Floats, days: NDArray[np.int64]) -> tuple[Floats, Fl
     estimate is from chance.
     """
     square = np.nan_to_num(spread) ** 2
-    chance_days = _CHANCE_DAYS / np.maximum(square, 1)
+    chance_days = CHANCE_DAYS / np.maximum(square, 1)
     return np.sqrt(np.maximum((chance_days + days * square) / (chance_days + days), 1.0)), chance_days
 
 
@@ -335,7 +335,7 @@ def _own_bounds(
     total = whole if is_rate else whole + 1
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = np.maximum(noise**2 - 1, 0.0) * (part / whole) / expected
-        reach = np.polyval(_T_QUANTILE, 1 / noise_days) * np.sqrt(1 + beyond) / (2 * np.sqrt(total))
+        reach = np.polyval(T_QUANTILE, 1 / noise_days) * np.sqrt(1 + beyond) / (2 * np.sqrt(total))
     return _share_at(part / total, -reach, is_rate), _share_at((part + 1) / total, reach, is_rate)
 
 
@@ -378,13 +378,13 @@ def _spread(deviations: Floats) -> Floats:
     alone. If most days are alike and a few far off, the MAD is 0 and nothing is pulled in.
     """
     sizes = np.abs(deviations)
-    typical = _MAD_TO_SIGMA * _median(sizes)
+    typical = MAD_TO_SIGMA * _median(sizes)
     with np.errstate(invalid="ignore"):
-        capped = np.minimum(sizes, np.where(typical > 0, _CAP * typical, np.inf)[..., None])
+        capped = np.minimum(sizes, np.where(typical > 0, CAP * typical, np.inf)[..., None])
     is_known = np.isfinite(capped)
     squares = np.where(is_known, capped, 0.0) ** 2
     mean_square = squares.sum(axis=-1) / np.maximum(is_known.sum(axis=-1), 1)
-    return np.asarray(np.where(is_known.any(axis=-1), _CAPPED_TO_SIGMA * np.sqrt(mean_square), np.nan))
+    return np.asarray(np.where(is_known.any(axis=-1), CAPPED_TO_SIGMA * np.sqrt(mean_square), np.nan))
 
 
 def _median(values: Floats) -> Floats:
@@ -403,6 +403,6 @@ def _median(values: Floats) -> Floats:
 
 def _is_rare(values: Floats, is_usual: Flags) -> Flags:
     """Return a mask of series with no revenue on most days before."""
-    past = _newest(np.where(np.isfinite(values) & is_usual, (values > 0).astype("float64"), np.nan), 21)
+    past = _newest(np.where(np.isfinite(values) & is_usual, (values > 0).astype("float64"), np.nan), RARE_DAYS)
     days_known = np.isfinite(past).sum(axis=1)
     return np.asarray((days_known > 0) & (np.nansum(past, axis=1) < days_known / 2))

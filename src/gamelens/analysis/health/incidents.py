@@ -8,19 +8,14 @@ is left of the deviation.
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 from numpy.typing import NDArray
+
+from gamelens.analysis.health.constants import GONE, REACH_DAYS, RETURN_EVIDENCE
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-
-_REACH_DAYS: Final = 28
-"""Days before a flagged one among which the change is searched."""
-_RETURN_EVIDENCE: Final = 6.0  # the log of the likelihood ratio: a level that lasts is left by mistake once in 400 days
-_GONE: Final = 2.0  # an incident whose days together deviate by less is over
 
 
 class Incidents:
@@ -74,18 +69,18 @@ class Incidents:
             if self._evidence[row] + gain <= 0:
                 self._evidence[row], self._returned[row] = 0.0, -1
                 together = np.append(during, z[row])
-                is_over = abs(together.sum()) < _GONE * np.sqrt(len(together))
+                is_over = abs(together.sum()) < GONE * np.sqrt(len(together))
             else:
                 self._evidence[row] += gain
                 self._returned[row] = until
-                is_over = self._evidence[row] >= _RETURN_EVIDENCE
+                is_over = self._evidence[row] >= RETURN_EVIDENCE
             if is_over:
                 self.is_usual[row, max(self._returned[row], self.since[row] + 1) : day + 1] = True
                 self.since[row], self._evidence[row], self._returned[row] = -1, 0.0, -1
 
     def _change_points(self, day: int, rows: Ints, side: Floats) -> Ints:
         """Return the first day of the level that each of *rows* has on *day*."""
-        first = max(0, day - _REACH_DAYS)
+        first = max(0, day - REACH_DAYS)
         z = np.where(self.is_usual[rows, first : day + 1], self._z[rows, first : day + 1], np.nan)
         sums = np.cumsum(np.nan_to_num(z)[:, ::-1], axis=1)[:, ::-1]
         days = np.cumsum(np.isfinite(z)[:, ::-1], axis=1)[:, ::-1]

@@ -13,13 +13,23 @@ from pandas import DataFrame, Series
 
 from gamelens._scales import RARE
 from gamelens.analysis.claims.findings import Finding, reads
-from gamelens.analysis.health.baseline import BAND_Z, Baseline, Levels, judge_shares
+from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
 from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
+from gamelens.analysis.health.constants import (
+    BAND_Z,
+    CAUSE_P,
+    LEAST_CHANGE,
+    LEVEL_DAYS,
+    LEVEL_P,
+    LEVEL_Z,
+    MOST_OF_NONE,
+    MOST_Q,
+    SILENT_DAYS,
+    SILENT_LEAST,
+)
 from gamelens.analysis.health.daily_series import IDENTITY, SERIES, SeriesGrid, series_grid
 from gamelens.analysis.health.incidents import Incidents
 from gamelens.analysis.health.severity import (
-    LEAST_CHANGE,
-    MOST_Q,
     SEVERITIES,
     DayFindings,
     Limits,
@@ -37,10 +47,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-LEVEL_DAYS: Final = (7, 14, 21, 28)
-"""Windows over which a share is tested beside the day itself."""
-SILENT_DAYS: Final = 14
-"""Days of silence after which a game has no usual day any more."""
 
 DAILY: Final = result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole")
 """The frame that is scored."""
@@ -68,11 +74,6 @@ SCORE_COLUMNS: Final = (
 _OF_BASELINE: Final = ("expected", "low", "high", "z", "own_low", "own_high")
 _TESTS_PER_SHARE: Final = 1 + len(LEVEL_DAYS)
 _ACTIVITY: Final = ("user_unique", "session_unique", "event_count")  # every running game has them
-_SILENT_LEAST: Final = 7.0  # 0 instead of 7 expected happens by chance on one day in a thousand
-_MOST_OF_NONE: Final = 3.7  # upper bound (95%) of an expected count where none came
-_LEVEL_P: Final = 0.01  # a level replaces the day only below this p-value
-_LEVEL_Z: Final = 2.57  # it is not below it within so many units of chance
-_CAUSE_P: Final = 1e-4
 _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 _WORSE_HIGHER: Final = [key for key, watch in WATCHED.items() if watch.is_worse_higher]
 
@@ -291,12 +292,12 @@ class Scores:
         is_earlier = np.isnan(self.series.value[rows, : day + 1]) & np.isfinite(level_part)
         for days in LEVEL_DAYS:
             part = np.where(is_earlier & (np.arange(day + 1) > day - days), np.nan, level_part)
-            level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate, least_z=_LEVEL_Z)
+            level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate, least_z=LEVEL_Z)
             if not np.isfinite(level.z).any():
                 continue
             chance = two_sided(level.z, level.noise_days)
             with np.errstate(invalid="ignore", divide="ignore"):
-                is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows, day])
+                is_clearer = (chance < LEVEL_P) & ~(chance >= self.p[rows, day])
                 if not is_clearer.any():
                     continue
                 wholes = np.where(np.isfinite(part), level_whole, 0.0)
@@ -333,12 +334,12 @@ class Scores:
             if not len(activity) or not (self.series.value[activity, day] == 0).all():
                 continue
             first, usual = activity[0], self._usual_before(day, activity)
-            self.is_silent[first, day] = usual >= _SILENT_LEAST
+            self.is_silent[first, day] = usual >= SILENT_LEAST
             self.is_folded[rows, day] = True
             self.is_folded[first, day] = not self.is_silent[first, day]
             if self.is_silent[first, day] and not np.nan_to_num(self.expected[first, day]) > 0:
                 self.expected[first, day] = usual
-                self.own_low[first, day], self.own_high[first, day] = 0.0, _MOST_OF_NONE
+                self.own_low[first, day], self.own_high[first, day] = 0.0, MOST_OF_NONE
 
     def _usual_before(self, day: int, activity: Ints) -> float:
         """Return the mean of the last seven days with data, of those not older than `SILENT_DAYS`."""
@@ -358,7 +359,7 @@ class Scores:
         others = np.zeros(day + 1)
         left = list(range(len(rows)))
         while len(left) > 1:
-            odd = [place for place in left if self.p[rows[place], day] < _CAUSE_P]
+            odd = [place for place in left if self.p[rows[place], day] < CAUSE_P]
             if not odd:
                 return
             change = self.value[rows[odd], day] - self.expected[rows[odd], day]

@@ -15,6 +15,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Clause, Finding, reads
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
+from gamelens.analysis.retention.constants import CLEAR_DIFFERENCE, CLEAR_MISFIT, TEMPER, TEST_DIVISOR
 from gamelens.analysis.retention.day_variation import chance_and_days, day_variance
 from gamelens.analysis.retention.retention_curves import (
     BG_BB,
@@ -31,18 +32,10 @@ from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 
-CLEAR_DIFFERENCE: Final = 4.0
-"""Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
-
-CLEAR_MISFIT: Final = 0.01
-"""P-value of the best curve below which no curve is said to fit."""
-
 CLEARLY_BETTER: Final = "clearly_better"
 """The reason for another curve than BG/BB."""
 
 MODELS: Final = [curve.name for curve in CURVES]
-_TEST_DIVISOR: Final = 3
-_TEMPER: Final = 0.65  # bands of D90 hold a stretched exponential in 93% then, in 89% with 1 (`tests/bench`)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -166,7 +159,7 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
 def trials_of(cohorts: CohortTriangle) -> list[CurveTrial]:
     """Return the trial of every curve on *cohorts*."""
     variance = day_variance(cohorts).prudent()
-    held_out = max(1, len(cohorts.ages) // _TEST_DIVISOR)
+    held_out = max(1, len(cohorts.ages) // TEST_DIVISOR)
     return _weighed([_trial(curve, cohorts, variance, held_out) for curve in CURVES], cohorts, variance)
 
 
@@ -216,7 +209,7 @@ def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Fl
     lacks = np.array([lack_of_fit(trial.fitted, cohorts, noise=noise) if trial.fitted else np.inf for trial in trials])
     dispersion = max(1.0, float((lacks / np.maximum(degrees, 1)).min()))
     criteria = lacks / dispersion + 2 * sizes
-    weights = np.exp(_TEMPER * (criteria.min() - criteria) / 2)
+    weights = np.exp(TEMPER * (criteria.min() - criteria) / 2)
     weights /= weights.sum()
     return [
         replace(

@@ -9,26 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gamelens.analysis.over_days import over_days
+from gamelens.analysis.retention.constants import DECAY, WEEK
 
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
-
-WEEK: Final = 7
-"""Install days that must have reached an age for it to be measured: each weekday once.
-
-All, if there are fewer.
-"""
-_DECAY: Final = 0.5
-"""Mean of the prior of the decay.
-
-Its standard deviation is 1, so that a few purchases outweigh it.
-"""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -164,7 +153,7 @@ def fit_decay(money: Floats, players: Floats, ages: Ages, cohort: Ages) -> Money
         return None
     rate = money.sum() / players.sum()
     dispersion = max(rate, ((money - rate * players) ** 2 / (rate * players)).mean())
-    design, centre, prior = _design(ages), np.array([0.0, _DECAY]), np.diag([0.0, 1.0])
+    design, centre, prior = _design(ages), np.array([0.0, DECAY]), np.diag([0.0, 1.0])
 
     def expected(point: Floats) -> Floats:
         """Return the dollars of each cell."""
