@@ -22,7 +22,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gamelens.analysis import ads, changes, decomposition, experiments, health, retention
+from gamelens.analysis import ads, changes, claims, decomposition, experiments, health, retention
 from gamelens.analysis.experiments.constants import TYPICAL_LIFT
 from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
 from gamelens.analysis.over_days import over_days, over_parts_of_week
@@ -768,7 +768,7 @@ def _splits(runs: int) -> Iterator[Figure]:
     for lift in np.geomspace(0.03, 0.2, 12):
         step = experiments.next_steps(compared, experiments.detectable_effects(came, lift=float(lift)))
         steps.append(str(step["step"].iloc[0]))
-        long += bool(step.lens.claims()["most_days"].notna().any())
+        long += bool(claims.of(step)["most_days"].notna().any())
     setting = "60 players a day and arm, lifts of 3% to 20%"
     yield Figure("the advice is to stop", setting, "count", steps.count("stop") / len(steps), len(steps))
     yield Figure("a test is said to take more than a year", setting, "count", long / len(steps), len(steps))

@@ -93,7 +93,7 @@ _PER_PLAYER: Final = (
 _FIRST: Final = 10
 """Values whose share together is named where there are more.
 
-Choice: as many as a table of a page shows.
+Choice: a rule of wording, as many as a table of a page shows; no figure depends on it.
 """
 _REASONS: Final = {"not reported": "not_reported", "undisclosed": "undisclosed"}
 

@@ -10,7 +10,9 @@ each other (autocorrelation), a day is compared with what the day before it lead
 of such predictions.
 
 Each kind is judged on a scale on which its noise is the same everywhere: square roots for counts and rates, logarithms
-for money, where one large purchase multiplies a day, arcsines for shares.
+for money, where one large purchase multiplies a day, arcsines for shares. Numbers in brackets are the formulas of the
+page "Health" (`docs/pages/explanation/method-health.md`). Arrays have the shape (series, days), or (series,) where they
+are about the one day that is judged.
 """
 
 from __future__ import annotations
@@ -87,7 +89,7 @@ class Levels:
         self._values, self._is_count = values, is_count
         self._residuals = np.full(values.shape, np.nan)
         if is_count:
-            self._least, self._scaled = 1.0, 2 * np.sqrt(np.maximum(values, 0) + 0.375)
+            self._least, self._scaled = 1.0, 2 * np.sqrt(np.maximum(values, 0) + 0.375)  # (1)
             return
         self._least = LEAST_NOISE
         self._positive = np.where(values > 0, values, np.nan)
@@ -100,7 +102,7 @@ class Levels:
         if self._is_count:
             return self._score(day, self._scaled[:, : day + 1], is_usual, _count_of)
         typical = np.nan_to_num(_median(self._positive[:, : day + 1]), nan=1.0)[:, None]
-        scaled = np.log(np.maximum(self._values[:, : day + 1], 0) / typical + SMALL)
+        scaled = np.log(np.maximum(self._values[:, : day + 1], 0) / typical + SMALL)  # (1)
         size = typical[:, 0]
         baseline = self._score(day, scaled, is_usual, lambda numbers: size * (np.exp(numbers) - SMALL))
         rare = _is_rare(self._values[:, :day], is_usual[:, :day])
@@ -110,31 +112,32 @@ class Levels:
         """Return the baseline on a scale of constant noise, which *back* converts to values."""
         if day < 7 * FEWEST_WEEKDAYS:
             return Baseline(*(np.full(len(scaled), np.nan) for _ in Baseline.__struct_fields__))
+        value = scaled[:, -1]
         usual = np.where(is_usual[:, :day], scaled[:, :-1], np.nan)
-        weekdays = _newest(usual[:, ::-1][:, 6::7][:, ::-1], WEEKS)
+        weekdays = _newest(usual[:, ::-1][:, 6::7][:, ::-1], WEEKS)  # the same weekday, (series, weeks)
         weeks = np.isfinite(weekdays).sum(axis=1)
-        same_weekday = np.where(weeks >= FEWEST_WEEKDAYS, _median(weekdays), np.nan)
-        self._residuals[:, day] = scaled[:, -1] - same_weekday
+        same_weekday = np.where(weeks >= FEWEST_WEEKDAYS, _median(weekdays), np.nan)  # (2)
+        self._residuals[:, day] = value - same_weekday
         past = _newest(np.where(is_usual[:, :day], self._residuals[:, :day], np.nan), MEMORY_DAYS)
         days = np.isfinite(past).sum(axis=1)
-        drift = _median(past)
+        drift = _median(past)  # (3)
         memory = _Memory(past - drift[:, None])
         spread = _spread(memory.errors)
         least = self._least * np.sqrt(1 + MEDIAN_VARIANCE[weeks])
-        noise = np.fmax(spread, least) * np.sqrt(1 + DAYS_OF_MEDIAN / np.maximum(days, 1)) * memory.widening
+        noise = np.fmax(spread, least) * np.sqrt(1 + DAYS_OF_MEDIAN / np.maximum(days, 1)) * memory.widening  # (6)
         is_known = (days >= FEWEST_DAYS) & np.isfinite(same_weekday)
         centre = np.where(is_known, same_weekday + drift + memory.prediction, np.nan)
         expected, low, high = (np.maximum(back(centre + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
         chance_days = np.where(self._is_count & (days >= FEWEST_POOLED_DAYS), np.inf, days)
         noise_days = np.where(is_known, np.where(spread > least, memory.spread_days, chance_days), np.nan)
         if self._is_count:
-            value = self._values[:, day]
-            bounds = _own_bounds(value, np.ones_like(value), expected, noise, noise_days, is_rate=True)
+            count = self._values[:, day]
+            bounds = _own_bounds(count, np.ones_like(count), expected, noise, noise_days, is_rate=True)
         else:
             reach = np.polyval(T_QUANTILE, 1 / noise_days) * noise
-            bounds = back(scaled[:, -1] - reach), back(scaled[:, -1] + reach)
+            bounds = back(value - reach), back(value + reach)
         own_low, own_high = (np.where(is_known, np.maximum(bound, 0.0), np.nan) for bound in bounds)
-        return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days, own_low, own_high)
+        return Baseline(expected, low, high, (value - centre) / noise, noise_days, own_low, own_high)  # (7)
 
 
 def judge_shares(
@@ -149,11 +152,11 @@ def judge_shares(
     baseline = Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
     if part.shape[1] <= max(days, FEWEST_POOLED_DAYS):
         return baseline
-    usual = _usual_share(part[:, :-days], whole[:, :-days], is_usual[:, :-days], is_rate)
+    usual = _usual_share(part[:, :-days], whole[:, :-days], is_usual[:, :-days], is_rate)  # (8)
     window = [np.where(np.isfinite(part[:, -days:]), array[:, -days:], np.nan) for array in (part, whole)]
     recent_part, recent_whole = (_sum(array) for array in window)
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = np.sqrt(1 + recent_whole / usual.near_whole)
+        chance = np.sqrt(1 + recent_whole / usual.near_whole)  # of the window and of the baseline
         deviation = _deviations(recent_part, recent_whole, usual.share, is_rate)
         is_judged = (usual.is_known.sum(axis=1) >= FEWEST_POOLED_DAYS) & (recent_whole > 0)
         is_judged &= np.abs(deviation) >= least_z * chance
@@ -165,7 +168,7 @@ def judge_shares(
     memory = _Memory(deviations)
     spread, chance_days = _widened_chance(
         _spread(memory.errors if days == 1 else deviations), usual.is_known.sum(axis=1)
-    )
+    )  # (9)
     deviation, noise = deviation[rows], spread * chance[rows]
     if days == 1:
         before = np.nan_to_num(_deviations(part[rows, -2], whole[rows, -2], share, is_rate))
@@ -175,12 +178,13 @@ def judge_shares(
         within = _around_own_share(window[0][rows], window[1][rows], is_rate)
         varied = _spread(np.concatenate([deviations, within], axis=1))
         most = _wander_of(share, recent_whole[rows] / np.isfinite(within).sum(axis=1), is_rate)
-        noise = np.fmax(noise * memory.widening_over(days), chance[rows] * _widening_if_wandering(varied, most, days))
+        if_wandering = _widening_if_wandering(varied, most, days)  # (10)
+        noise = np.fmax(noise * memory.widening_over(days), chance[rows] * if_wandering)
         deviation = np.where(varied > WIDE, np.nan, deviation)
     reach = BAND_Z * noise / (2 * np.sqrt(recent_whole[rows] + 0.5))
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
-    bounds = _own_bounds(recent_part[rows], recent_whole[rows], share, noise, noise_days, is_rate=is_rate)
+    bounds = _own_bounds(recent_part[rows], recent_whole[rows], share, noise, noise_days, is_rate=is_rate)  # (11)
     band = (_share_at(share, sign * reach, is_rate) for sign in (-1, 1))
     lines = share, *band, deviation / noise, noise_days, *bounds
     for name, line in zip(Baseline.__struct_fields__, lines, strict=True):
@@ -250,7 +254,7 @@ def _around_own_share(part: Floats, whole: Floats, is_rate: bool) -> Floats:
 
 
 class _Memory:
-    """The autocorrelation of deviations, oldest first, and what it says of the day after them.
+    """The autocorrelation of deviations, oldest first, and what it says of the day after them: (4).
 
     Attributes:
         strength: correlation of neighbouring days by series, 0 if it is not clear.
@@ -372,7 +376,7 @@ def _sum(values: Floats) -> Floats:
 
 
 def _spread(deviations: Floats) -> Floats:
-    """Return one sigma along the last axis, robust against outliers.
+    """Return one sigma along the last axis, robust against outliers: (5).
 
     It is the root of the mean square with far days pulled in to 2.5 sigma by the MAD, which is half as noisy as the MAD
     alone. If most days are alike and a few far off, the MAD is 0 and nothing is pulled in.

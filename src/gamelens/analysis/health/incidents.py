@@ -58,7 +58,7 @@ class Incidents:
             self.is_usual[row, self.since[row] : day + 1] = False
 
     def _close(self, day: int, may_close: Flags) -> None:
-        """Close the incidents whose series has returned by *day*."""
+        """Close the incidents whose series has returned by *day*: (14) of the page "Health"."""
         z = self._z[:, day]
         for row in np.flatnonzero((self.since >= 0) & may_close & np.isfinite(z)).tolist():
             until = self._returned[row] if self._returned[row] >= 0 else day
@@ -79,7 +79,7 @@ class Incidents:
                 self.since[row], self._evidence[row], self._returned[row] = -1, 0.0, -1
 
     def _change_points(self, day: int, rows: Ints, side: Floats) -> Ints:
-        """Return the first day of the level that each of *rows* has on *day*."""
+        """Return the first day of the level that each of *rows* has on *day*: (13) of the page "Health"."""
         first = max(0, day - REACH_DAYS)
         z = np.where(self.is_usual[rows, first : day + 1], self._z[rows, first : day + 1], np.nan)
         sums = np.cumsum(np.nan_to_num(z)[:, ::-1], axis=1)[:, ::-1]

@@ -1,6 +1,7 @@
 """Choice of a retention curve: each is fitted, and tested on ages it was not fitted to.
 
 Reads the frame of `Client.retention`. A group with too few cells to fit raises no error: its rows give the reason.
+Numbers in brackets are the formulas of the page "Retention curves" (`docs/pages/explanation/method-curves.md`).
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class CurveTrial:
 
     @property
     def fit_p_value(self) -> float:
-        """Probability that counts of this family lie as far from it, NaN if it was not fitted."""
+        """Probability that counts of this family lie as far from it, (6), NaN if it was not fitted."""
         from scipy.special import chdtrc
 
         return float(chdtrc(self.degrees, self.lack_of_fit)) if self.fitted else np.nan
@@ -135,6 +136,8 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
         return
     row, p_value = chosen.iloc[0], float(comparison["fit_p_value"].max())
     tested = [curve for curve in rows if curve["held_out_error"] >= 0]
+    is_rejected = row["fit_p_value"] < CLEAR_MISFIT <= p_value
+    fitting = [str(curve["model"]) for curve in rows if curve["fit_p_value"] >= CLEAR_MISFIT]
     is_clear = row["why"] == CLEARLY_BETTER
     yield Finding(
         kind="retention curve",
@@ -152,6 +155,8 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
                 Clause("misfit", {key: curve[key] for key in ("model", "held_out_misfit")}) for curve in tested
             ],
             "fit_p_value": p_value if p_value < CLEAR_MISFIT else None,
+            "rejected": row["fit_p_value"] if is_rejected else None,
+            "fitting": fitting if is_rejected else [],
         },
     )
 
@@ -164,7 +169,7 @@ def trials_of(cohorts: CohortTriangle) -> list[CurveTrial]:
 
 
 def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
-    """Return the chosen trial and the reason, a case of the words on curves, or None if no curve can be fitted."""
+    """Return the chosen trial and the reason, a case of the words on curves, or None if no curve can be fitted: (9)."""
     fitted = [trial for trial in trials if trial.fitted]
     if not fitted:
         return None, ""
@@ -203,13 +208,13 @@ def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Fl
     nearest = min((trial for trial in trials if trial.fitted), key=lambda trial: trial.misfit, default=None)
     if nearest is None or nearest.fitted is None:
         return list(trials)
-    noise = chance_and_days(cohorts, nearest.fitted.shares(cohorts.ages), variance)
-    sizes = np.array([len(trial.curve.centre) for trial in trials], dtype="float64")
+    noise = chance_and_days(cohorts, nearest.fitted.shares(cohorts.ages), variance)  # (ages, ages)
+    parameters = np.array([len(trial.curve.centre) for trial in trials], dtype="float64")  # (families,) as the next
     degrees = np.array([len(cohorts.ages) - len(trial.curve.centre) for trial in trials])
     lacks = np.array([lack_of_fit(trial.fitted, cohorts, noise=noise) if trial.fitted else np.inf for trial in trials])
-    dispersion = max(1.0, float((lacks / np.maximum(degrees, 1)).min()))
-    criteria = lacks / dispersion + 2 * sizes
-    weights = np.exp(TEMPER * (criteria.min() - criteria) / 2)
+    dispersion = max(1.0, float((lacks / np.maximum(degrees, 1)).min()))  # (7)
+    criteria = lacks / dispersion + 2 * parameters
+    weights = np.exp(TEMPER * (criteria.min() - criteria) / 2)  # (8)
     weights /= weights.sum()
     return [
         replace(
@@ -226,7 +231,7 @@ def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Fl
 
 
 def _trial(curve: RetentionCurve, cohorts: CohortTriangle, variance: Floats, held_out: int) -> CurveTrial:
-    """Fit *curve* to *cohorts* and test it on the last *held_out* ages."""
+    """Fit *curve* to *cohorts*, (5), and test it on the last *held_out* ages."""
     reason = _reason_not_fitted(curve, cohorts)
     if reason:
         return CurveTrial(curve, reason=reason)
