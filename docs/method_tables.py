@@ -1,4 +1,4 @@
-"""Tables and figures of the pages on methods: read from `docs/methods`, which `make methods` writes, and from the source.
+"""Tables and figures of the pages on methods, from the source and from `docs/methods`, which `make methods` writes.
 
 A block of figures has a line for each table: the name of a method, a colon, and names of figures separated by `|`. A
 block of constants has the path of a module. In the text `{{ figure("days", "name", "setting") }}` is one figure.
@@ -120,4 +120,5 @@ def _text(row: Mapping[str, Any]) -> str:
 
 def _table(head: list[str], body: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *body]
-    return "\n".join("| " + " | ".join(html.escape(cell, quote=False).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    cells = [[html.escape(cell, quote=False).replace("|", "\\|") for cell in line] for line in lines]
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)

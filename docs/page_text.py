@@ -4,8 +4,8 @@ A block of Python is run and followed by what it shows. ```` ```python raises ``
 follows. ```` ```console run ```` has commands of gamelens, which are run too. In the text `{{ total:,.0f }}` is a
 value of the code above it, so that no number has to be copied.
 
-A block of ```` ```math ```` is a formula in LaTeX, and so is what stands between $` and `$ in the text: GitHub shows them,
-and the site has them as MathML. ```` ```figures ```` and ```` ```constants ```` are tables of the methods
+A block of ```` ```math ```` is a formula in LaTeX, and so is what stands between $` and `$ in the text: GitHub shows
+them, and the site has them as MathML. ```` ```figures ```` and ```` ```constants ```` are tables of the methods
 (`docs.method_tables`).
 """
 

@@ -529,13 +529,13 @@ def _worlds(seeds: int) -> Iterator[Figure]:
 
 def retention_figures(runs: int) -> Iterator[Figure]:
     """Intervals of retention, variation between install days, and drift."""
-    yield from _average_curves(max(8, runs // 6))
+    yield from _average_curves(max(6, runs // 10))
     yield from _drifts(max(8, runs // 6))
 
 
 def projection_figures(runs: int) -> Iterator[Figure]:
     """Choice of the curve and bands of its projection."""
-    yield from _projections(max(8, runs // 12))
+    yield from _projections(max(6, runs // 12))
 
 
 AGES: Final = np.arange(1, 15)
@@ -678,8 +678,8 @@ def experiment_figures(runs: int) -> Iterator[Figure]:
     """Arms within days, looks each morning, sample ratios and selections among many arms."""
     yield from _arms(max(30, runs // 4))
     yield from _looks(max(30, runs // 10))
-    yield from _splits(max(30, runs // 6))
-    yield from _builds(max(30, runs // 8))
+    yield from _splits(max(10, runs // 6))
+    yield from _builds(max(10, runs // 8))
 
 
 def _arms(runs: int) -> Iterator[Figure]:
@@ -923,7 +923,7 @@ def main() -> None:
         found = figures_of(sys.argv[2:], int(sys.argv[1]))
         print(json.dumps({method: [asdict(figure) for figure in figures] for method, figures in found.items()}))
         return
-    runs = 2000
+    runs = 1000
     found = figures_of([*METHODS], runs)
     rows = {method: [asdict(figure) for figure in figures] for method, figures in found.items()}
     day = datetime.now(UTC).date().isoformat()

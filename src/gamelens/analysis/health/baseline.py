@@ -35,6 +35,7 @@ from gamelens.analysis.health.constants import (
     FEWEST_DAYS,
     FEWEST_POOLED_DAYS,
     FEWEST_WEEKDAYS,
+    LASTING_DAYS,
     LEAST_NOISE,
     MAD_TO_SIGMA,
     MEDIAN_VARIANCE,
@@ -107,6 +108,20 @@ class Levels:
         baseline = self._score(day, scaled, is_usual, lambda numbers: size * (np.exp(numbers) - SMALL))
         rare = _is_rare(self._values[:, :day], is_usual[:, :day])
         return Baseline(*(np.where(rare, np.nan, getattr(baseline, name)) for name in Baseline.__struct_fields__))
+
+    def adopt(self, rows: NDArray[np.int64], day: int) -> None:
+        """Take the last `LASTING_DAYS` up to *day* of *rows* for the level that days are judged against from now on.
+
+        The deviation of each is taken from the same weekday of the other week, as no day before belongs to the level.
+        """
+        days = slice(day + 1 - LASTING_DAYS, day + 1)
+        if self._is_count:
+            level = self._scaled[rows, days]
+        else:
+            typical = np.nan_to_num(_median(self._positive[rows, : day + 1]), nan=1.0)[:, None]
+            level = np.log(np.maximum(self._values[rows, days], 0) / typical + SMALL)
+        self._residuals[rows, : day + 1] = np.nan
+        self._residuals[rows, days] = level - np.roll(level, LASTING_DAYS // 2, axis=1)
 
     def _score(self, day: int, scaled: Floats, is_usual: Flags, back: Callable[[Floats], Floats]) -> Baseline:
         """Return the baseline on a scale of constant noise, which *back* converts to values."""

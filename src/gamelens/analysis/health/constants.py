@@ -201,6 +201,11 @@ RETURN_EVIDENCE: Final = 6.0
 
 Paper: Lorden 1971, https://doi.org/10.1214/aoms/1177693055: Page's test errs at most once in exp(6), 400, days.
 """
+LASTING_DAYS: Final = 14
+"""Days after which a rise that is no worse is a new level.
+
+Derived: two of each weekday, so that the new level has a usual number for each (`FEWEST_WEEKDAYS`).
+"""
 GONE: Final = 2.0
 """Standard errors below which the deviation of all days of an incident together is gone.
 

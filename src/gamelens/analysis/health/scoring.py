@@ -103,7 +103,8 @@ def score_days(
     series, notes = series_grid(daily), notes if notes and len(daily) else BoardNotes()
     settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)
     evidence = DayEvidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
-    columns = Scores(series, evidence, Limits(least_change, most_q)).columns()
+    judged = Scores(series, evidence, Limits(least_change, most_q))
+    columns = judged.columns()
     codes, since = columns.pop("severity"), columns.pop("since")
     scores = series.rows(**columns)
     scores["is_settled"] = np.tile(settled, len(series.identity))
@@ -111,7 +112,7 @@ def score_days(
     scores["is_flagged"] = codes.ravel() >= SEVERITIES.index("warning")
     scores["since"] = Series(series.days.take(since.ravel()), index=scores.index).where(since.ravel() >= 0)
     scores["open_days"] = (scores["timestamp"] - scores["since"]).dt.days + 1
-    scores["note"] = note_texts(series, notes, since)
+    scores["note"] = note_texts(series, notes, since, judged.is_new_level)
     return scores.astype({"since": "datetime64[us, UTC]"})
 
 
@@ -159,6 +160,7 @@ class Scores:
         is_silent: the whole game sent nothing.
         is_folded: the finding follows from a silent game.
         is_restated: a restatement made the day stand out.
+        is_new_level: the open incident becomes the new level at the end of the day.
         severity: the code of the day's severity, of the open incident if that is worse.
         since: number of the first day of the open incident, -1 without one.
     """
@@ -172,6 +174,7 @@ class Scores:
         self._day_z, self._is_odd = np.full(shape, np.nan), np.zeros(shape, dtype=np.bool_)
         self.window_days, self.weight = np.ones(shape), np.ones(shape)
         self.is_silent, self.is_folded, self.is_restated = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
+        self.is_new_level = np.zeros(shape, dtype=np.bool_)
         self.severity, self.since = np.zeros(shape, dtype=np.int64), np.full(shape, -1)
         self._incidents = Incidents(*shape)
         self._incidents.is_usual &= ~evidence.is_exempt
@@ -195,6 +198,9 @@ class Scores:
         self._games = _row_groups(identity, ["game_id"])
         self._is_activity = ~is_split & identity["watch"].isin(_ACTIVITY).to_numpy()
         self._is_worse_higher = identity["watch"].isin(_WORSE_HIGHER).to_numpy()
+        # A share of a whole changes with the others, and a segment with its game: only whole games get used to a level.
+        may_last = ~is_split & ~is_mix
+        self._may_last = np.stack([may_last & self._is_worse_higher, may_last & ~self._is_worse_higher], axis=1)
         for day in range(shape[1]):
             self._score_day(day)
 
@@ -262,11 +268,18 @@ class Scores:
             is_flagged=is_flagged,
             is_silent=self.is_silent[:, day],
         )
+        worst = np.maximum(codes, incidents.severity)
+        since = incidents.since.copy()
+        incidents.adopt_levels(day, self._may_last)
+        self.is_new_level[incidents.new_level, day] = True
+        for rows, levels in self._levels:
+            if len(places := np.flatnonzero(np.isin(rows, incidents.new_level))):
+                levels.adopt(places, day)
         incidents.is_usual[:, day] &= ~self.is_folded[:, day]
         for rows in self._mixes:  # shares of one whole change together, so they keep their baselines together
             incidents.is_usual[rows] = incidents.is_usual[rows].all(axis=0)
-        self.severity[:, day] = np.maximum(codes, incidents.severity)
-        self.since[:, day] = incidents.since
+        self.severity[:, day] = worst
+        self.since[:, day] = since
 
     def _store(self, rows: Ints, day: int, baseline: Baseline) -> None:
         for name in _OF_BASELINE:
