@@ -3,6 +3,10 @@
 A block of Python is run and followed by what it shows. ```` ```python raises ```` ends in an error, whose message
 follows. ```` ```console run ```` has commands of gamelens, which are run too. In the text `{{ total:,.0f }}` is a
 value of the code above it, so that no number has to be copied.
+
+A block of ```` ```math ```` is a formula in LaTeX, and so is what stands between $` and `$ in the text: GitHub shows
+them, and the site has them as MathML. ```` ```figures ```` and ```` ```constants ```` are tables of the methods
+(`docs.method_tables`).
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
+from docs.method_tables import constants_table, figure_of, figures_table, mathml, with_formulas
 from docs.page_runner import Output, PageError, PageRunner
 from gamelens.cli import cli
 from gamelens.notebook.figures.alt_text import alt_text
@@ -24,6 +29,7 @@ from gamelens.notebook.figures.alt_text import alt_text
 _FENCE = re.compile(r"^```(\w*) ?(\w*)\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 _VALUE = re.compile(r"\{\{ (.+?) \}\}")
 _HIDDEN = "remove-output"
+_TABLES = {"figures": figures_table, "constants": constants_table}
 
 DrawFigure = Callable[[Mapping[str, Any]], tuple[str, str]]
 """Takes a figure, and returns where its wide and its narrow image will be."""
@@ -69,12 +75,17 @@ def run_page(name: str, text: str, runner: PageRunner, draw: DrawFigure) -> Page
     for block in _FENCE.finditer(text):
         prose = _with_values(text[end : block.start()], runner)
         shown = f"```{block[1]}\n{block[3]}```\n"
-        outputs = _run_block(block, runner)
-        source += prose + shown + "".join(_site_output(it, draw) for it in outputs)
-        twin += prose + shown + "".join(f"\n{_twin_output(it)}\n" for it in outputs)
         end = block.end()
+        if block[1] in _TABLES:
+            table = _TABLES[block[1]](block[3])
+            source, twin = source + with_formulas(prose) + table, twin + prose + table
+            continue
+        outputs = _run_block(block, runner)
+        for_site = f"{mathml(block[3], is_block=True)}\n" if block[1] == "math" else shown
+        source += with_formulas(prose) + for_site + "".join(_site_output(it, draw) for it in outputs)
+        twin += prose + shown + "".join(f"\n{_twin_output(it)}\n" for it in outputs)
     rest = _with_values(text[end:], runner)
-    return Page(name, source + rest, twin + rest)
+    return Page(name, source + with_formulas(rest), twin + rest)
 
 
 def notebook_text(path: Path) -> str:
@@ -91,7 +102,8 @@ def _cell_text(cell: Mapping[str, Any]) -> str:
 
 
 def _with_values(prose: str, runner: PageRunner) -> str:
-    return _VALUE.sub(lambda found: runner.value(found[1]), prose)
+    """Return *prose* with the values that it names, of the code above or of the methods."""
+    return _VALUE.sub(lambda it: figure_of(it[1]) if it[1].startswith("figure(") else runner.value(it[1]), prose)
 
 
 def _run_block(block: re.Match[str], runner: PageRunner) -> list[Output]:

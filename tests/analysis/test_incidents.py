@@ -318,3 +318,35 @@ def test_the_days_of_an_open_incident_are_not_usual() -> None:
         )
     assert incidents.since.tolist() == [2]
     assert incidents.is_usual.tolist() == [[True, True, False, False, True]]
+
+
+def risen(number: int) -> float:
+    """Return the factor of a level that is half as high again from `BROKEN` on."""
+    return 1.5 if number >= BROKEN else 1.0
+
+
+def test_a_rise_that_lasts_is_a_new_level_after_two_weeks() -> None:
+    """It is open for fourteen days, the last of which says so once; then days are judged against it."""
+    scores = scores_of(players(risen))
+    assert open_days(scores) == list(range(BROKEN, BROKEN + 14))
+    said_on = scores.index[scores["note"].str.contains("new level")].tolist()
+    assert said_on == [BROKEN + 13]
+    assert scores["note"][BROKEN + 13] == "new level since 10 Oct 2026, against which days are judged from now on"
+    after = scores[BROKEN + 14 :]
+    assert after["expected"].between(1300, 1900).all()
+    assert not after["is_flagged"].any()
+
+
+def test_a_day_within_a_new_level_stands_out() -> None:
+    """Half of the new level on one day is three quarters of the old one, which nobody would have seen."""
+    day_of_fall = BROKEN + 20
+    scores = scores_of(players(lambda number: risen(number) * (0.5 if number == day_of_fall else 1.0)))
+    assert scores["is_flagged"][day_of_fall]
+    assert scores["change"][day_of_fall] == pytest.approx(-0.5, abs=0.1)
+
+
+def test_a_fall_that_lasts_stays_open() -> None:
+    """A fault that lasts is no level: nobody may get used to it."""
+    scores = scores_of(players(lambda number: 0.6 if number >= BROKEN else 1.0))
+    assert open_days(scores) == list(range(BROKEN, DAYS))
+    assert not scores["note"].str.contains("new level").any()

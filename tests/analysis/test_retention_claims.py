@@ -141,3 +141,19 @@ def test_a_projection_that_does_not_fit_says_so() -> None:
     (claim,) = said(as_made_by("retention.project_retention", poor, by="game"))
     assert claim.misfit == 0.002
     assert claim.text.endswith("; no curve fits the counts (p = 0.002), so the band is widened.")
+
+
+def test_a_curve_that_its_own_counts_reject_is_not_taken_silently() -> None:
+    """BG/BB predicts the latest ages best, but its p-value is below 0.01 while two others fit."""
+    ages, rng = range(1, 15), np.random.default_rng(5)
+    counts = rng.binomial(400, [0.4 * age**-0.5 for age in ages], (28, 14))
+    compared = retention.compare_curves(frame_of([400] * 28, counts, ages))
+    chosen = compared["is_chosen"].to_numpy()
+    p_values = np.where(chosen, 0.0085, [0.3, 0.2, 0.04, 0.0001])
+    (claim,) = said(compared.assign(fit_p_value=p_values))
+    assert claim.rejected == 0.0085
+    fitting = compared["model"].astype("str")[~chosen & (p_values >= 0.01)].tolist()
+    assert claim.fitting == ", ".join(fitting)
+    assert "The counts speak against it (p = 0.009), while " in claim.text
+    (claim,) = said(compared.assign(fit_p_value=[0.3, 0.2, 0.04, 0.02]))
+    assert "speak against" not in claim.text

@@ -71,7 +71,8 @@ def test_every_block_of_python_is_one_that_is_run(path: Path) -> None:
     """With no other word behind the language, which would leave it out."""
     fences = re.findall(r"^```(\w+)(?: (.*))?$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert {how for language, how in fences if language == "python"} <= {"", "raises", "silent"}
-    assert {language for language, _ in fences} <= {"python", "console", "text", "toml", "yaml"}
+    languages = {"python", "console", "text", "toml", "yaml", "math", "figures", "constants"}
+    assert {language for language, _ in fences} <= languages
 
 
 def test_the_sample_files_end_on_the_last_day_of_the_answers() -> None:

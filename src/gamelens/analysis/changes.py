@@ -47,7 +47,15 @@ Floats = NDArray[np.float64]
 
 _DAILY: Final = FrameRequirements(every=("day",))
 _FEWEST_DAYS: Final = 14
-_WIDEST_RATIO: Final = 100.0  # of the bounds of an interval that is worth a percentage: tenfold both ways
+"""Days that two periods of whole weeks need.
+
+Derived: twice the days of a week.
+"""
+_WIDEST_RATIO: Final = 100.0
+"""Ratio of the bounds of an interval up to which a change has a percentage: tenfold both ways.
+
+Choice: "between a tenth and ten times as much" is the widest that anybody acts on.
+"""
 _LATER: Final = "is later"
 _ALL: Final = "All together"
 _FIELDS: Final = {

@@ -49,7 +49,15 @@ _DAILY: Final = structs.replace(_REVENUE, every=("day",))
 KINDS: Final = ("kept", "new", "vanished")
 PARTS: Final = ("volume", "mix", "price")
 _WEEK: Final = 7
-_RESIDUE: Final = 9  # decimal places of dollars, beyond which a sum of floats is noise
+"""Days of a week.
+
+Derived: halves of whole weeks have the same weekdays.
+"""
+_RESIDUE: Final = 9
+"""Decimal places of dollars beyond which a sum of floats is noise.
+
+Numerical: the nano-units in which impressions are stored.
+"""
 _AMOUNT: Final = Column("", "money", unit="USD", scale="amounts")
 _AMOUNTS: Final = (
     *(structs.replace(_AMOUNT, name=name) for name in ("before", "after")),

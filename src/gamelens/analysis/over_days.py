@@ -4,7 +4,8 @@ How much a day resembles the day before cannot be read off a few weeks. An inter
 days leave open: first-order autocorrelation (`RHOS`), the share of the variance that it carries (`REMEMBERED`; the rest
 is chance, smaller on large days) and how much weekdays differ (`WEEKLY`). Each combination is a model that gives
 Student's interval by generalised least squares. Its weight is its prior times its restricted likelihood, and the groups
-of one frame share the likelihood of the autocorrelation. Everything is on the logarithm of the ratio. Estimators of
+of one frame share the likelihood of the autocorrelation. Everything is on the logarithm of the ratio. Numbers in
+brackets are the formulas of the page "Inference over days" (`docs/pages/explanation/method-days.md`). Estimators of
 libraries (HAC, fixed-b, block bootstrap, GLM with HAC errors) hold 27 to 87% instead of 95% in a month of such days.
 """
 
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pandas import Index, Series
 
 from gamelens._text import counted
+from gamelens.analysis.significance import LEVEL
 from gamelens.errors import no_such_name, suggests_names
 
 __all__ = ["day_numbers", "over_days", "over_parts_of_week", "trend_over_days"]
@@ -28,28 +30,84 @@ Flags = NDArray[np.bool_]
 Counted = Literal["events", "shares"]
 
 FEWEST_DAYS: Final = 7
-"""Days that each side of an interval needs, one of each weekday at least."""
-FEWEST_EVENTS: Final = 10
-"""Counted events that each side needs."""
-RHOS: Final = {0.0: 0.65, 0.3: 0.05, 0.5: 0.06, 0.7: 0.07, 0.8: 0.07, 0.9: 0.06, 0.95: 0.04}
-REMEMBERED: Final = {1.0: 0.85, 0.5: 0.15}
-WEEKLY: Final = {0.0: 0.6, 4.0: 0.2, 40.0: 0.2}  # variance between weekdays, as a multiple of the variance between days
+"""Days that each side of an interval needs, one of each weekday at least.
 
+Derived: fewer days leave a weekday out, and nothing says what it would have been.
+"""
+FEWEST_EVENTS: Final = 10
+"""Counted events that each side needs.
+
+Derived: the logarithm of a smaller count is skewed; 10 have a standard error of a third, and the normal interval of the
+logarithm holds 95% of Poisson counts within a point from there on.
+"""
+RHOS: Final = {0.0: 0.65, 0.3: 0.05, 0.5: 0.06, 0.7: 0.07, 0.8: 0.07, 0.9: 0.06, 0.95: 0.04}
+"""Autocorrelations of days, each with its prior.
+
+Experiment: levels that hold the long-run mean at each autocorrelation, and changes that an oracle finds; the prior of 0
+is the trade between the two.
+"""
+REMEMBERED: Final = {1.0: 0.85, 0.5: 0.15}
+"""Shares of the variance between days that the autocorrelation carries, each with its prior.
+
+Experiment: as `RHOS`, on rates of counted events too.
+"""
+WEEKLY: Final = {0.0: 0.6, 4.0: 0.2, 40.0: 0.2}
+"""Variances between weekdays, as multiples of the variance between days, each with its prior.
+
+Experiment: levels of series whose weekdays differ by 40%, and of series whose weekdays are alike.
+"""
+_SHARE_OF_ALL_DAYS: Final = 0.8
+"""Share of the level that the look at all days is given; the look at weekends has the rest.
+
+Experiment: falls on weekends alone that are found and named, and changes of all days that are.
+"""
 _PARTS_OF_WEEK: Final = {  # and the share of the level that each look is given
-    "all days": (frozenset(range(7)), 0.8),
-    "weekends": (frozenset({2, 3}), 0.2),
+    "all days": (frozenset(range(7)), _SHARE_OF_ALL_DAYS),
+    "weekends": (frozenset({2, 3}), 1 - _SHARE_OF_ALL_DAYS),
 }
-_LEVEL: Final = 0.05
-_CLEARER: Final = 0.1  # the p-value of a part of the week that is named instead of all days, as a multiple of theirs
+_CLEARER: Final = 0.1
+"""P-value of a part of the week that is named instead of all days, as a multiple of theirs.
+
+Choice: ten times the evidence, so that a change of all days is rarely told as one of weekends.
+"""
 _ENOUGH_DAYS: Final = 14
+"""Days a side from which on p-values are taken as they are.
+
+Derived: two of each weekday; with one of each a pattern of the week and a change are one and the same.
+"""
+_FEW_DAYS_FACTOR: Final = 5.0
+"""Factor of p-values at seven days a side.
+
+Experiment: changes that are claimed where there is none, 10 days against 10 at every autocorrelation.
+"""
 _WEEKDAYS: Final = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")  # of day % 7
 _MODELS: Final = list(product(RHOS, REMEMBERED, WEEKLY))
 _PRIOR: Final = np.log([RHOS[rho] * REMEMBERED[share] * WEEKLY[weekly] for rho, share, weekly in _MODELS])
-_STILL: Final = 1e-9  # relative differences between days that rounding makes
-_SHARED: Final = 0.5  # weight of the correlation in other groups, which may differ from this one
-_LARGE_DAYS: Final = 3  # a day of so many even parts is large; so many more of them are allowed for
-_NARROW: Final = 1e-9  # by how much the bounds of an interval's width are wider where all models agree
-_EXACT: Final = {"xrtol": 1e-11, "xatol": 1e-13}  # of an interval's width; a root at zero is never exact otherwise
+_STILL: Final = 1e-9
+"""Relative difference between days that rounding makes.
+
+Numerical: sums of a million doubles are exact to it.
+"""
+_SHARED: Final = 0.5
+"""Weight of the correlation in other groups, which may differ from the one in this group.
+
+Experiment: pages that claim one of six networks that pay alike, with like and unlike correlations.
+"""
+_LARGE_DAYS: Final = 3
+"""A day of so many even parts is large; the upper bound allows for so many more of them.
+
+Experiment: levels of a few log-normal or Pareto payments that hold the mean, and the width of their intervals.
+"""
+_NARROW: Final = 1e-9
+"""By how much the bounds of an interval's width are wider where all models agree.
+
+Numerical: a root between equal bounds is not found.
+"""
+_EXACT: Final = {"xrtol": 1e-11, "xatol": 1e-13}
+"""Precision of an interval's width.
+
+Numerical: a root at zero is never exact otherwise.
+"""
 
 
 @suggests_names
@@ -88,22 +146,22 @@ class DayEstimates:
         return self._p_value(self.log)
 
     def half_width(self, confidence: float = 0.95) -> Floats:
-        """Return half the width of the interval of the logarithm, NaN where it is unknown."""
+        """Return half the width of the interval of the logarithm, NaN where it is unknown: (10)."""
         from scipy.optimize.elementwise import find_root
         from scipy.special import ndtri, stdtr, stdtrit
 
-        level = (1 - confidence) / np.broadcast_to(self.severity, len(self.log))
-        of_models = -stdtrit(self.degrees[:, None], level[:, None] / 2) * self.scale
-        low, high = of_models.min(axis=1, initial=np.inf), of_models.max(axis=1, initial=0.0)
+        level = (1 - confidence) / np.broadcast_to(self.severity, len(self.log))  # (groups,)
+        halves = -stdtrit(self.degrees[:, None], level[:, None] / 2) * self.scale  # of each model (groups, models)
+        narrowest, widest = halves.min(axis=1, initial=np.inf), halves.max(axis=1, initial=0.0)
 
-        def beyond(gap: Floats, group: NDArray[np.int64]) -> Floats:  # of their average, near a straight line
-            of_gap = stdtr(self.degrees[group, None], -gap[:, None] / self.scale[group])
-            return np.asarray(np.log(2 * (self.weight[group] * of_gap).sum(axis=1) / level[group]))
+        def excess_p(half: Floats, group: NDArray[np.int64]) -> Floats:  # its logarithm is nearly a straight line
+            tails = stdtr(self.degrees[group, None], -half[:, None] / self.scale[group])
+            return np.asarray(np.log(2 * (self.weight[group] * tails).sum(axis=1) / level[group]))
 
         with np.errstate(divide="ignore", invalid="ignore"):  # of groups without an interval
-            between = low * (1 - _NARROW), high * (1 + _NARROW)
-            found = find_root(beyond, between, args=(np.arange(len(low)),), tolerances=_EXACT).x
-        by_models = np.where(high > 0, found, 0.0)
+            between = narrowest * (1 - _NARROW), widest * (1 + _NARROW)
+            found = find_root(excess_p, between, args=(np.arange(len(widest)),), tolerances=_EXACT).x
+        by_models = np.where(widest > 0, found, 0.0)
         is_unknown = [bool(reason) for reason in self.reasons]
         return np.where(is_unknown, np.nan, np.maximum(by_models, -ndtri(level / 2) * self.chance))
 
@@ -121,9 +179,9 @@ class DayEstimates:
 
         gap = np.abs(gap)
         with np.errstate(divide="ignore", invalid="ignore"):
-            of_models = stdtr(self.degrees[:, None], -gap[:, None] / self.scale)
+            tails = stdtr(self.degrees[:, None], -gap[:, None] / self.scale)  # (9), (groups, models)
             by_chance = np.where(self.chance > 0, 2 * ndtr(-gap / self.chance), 0.0)
-        p = np.maximum(2 * (self.weight * of_models).sum(axis=1), by_chance)
+        p = np.maximum(2 * (self.weight * tails).sum(axis=1), by_chance)
         return np.where([bool(reason) for reason in self.reasons], np.nan, np.minimum(p * self.severity, 1.0))
 
 
@@ -177,7 +235,7 @@ def over_parts_of_week(
     p_values = np.array([look.p_value() for look in looks.values()]) / shares[:, None]
     p_values = np.where(np.isnan(p_values[0]), np.nan, np.nan_to_num(np.minimum(p_values, 1.0), nan=1.0))
     best = np.nan_to_num(p_values.min(axis=0), nan=1.0)
-    is_part = (best < _LEVEL) & ((p_values[0] >= _LEVEL) | (best < p_values[0] * _CLEARER))
+    is_part = (best < LEVEL) & ((p_values[0] >= LEVEL) | (best < p_values[0] * _CLEARER))
     clearest = np.where(is_part, np.argmin(p_values, axis=0), 0)
     return WeekPartEstimates([list(looks)[place] for place in clearest], looks, p_values.min(axis=0))
 
@@ -228,73 +286,84 @@ def over_days(
         is_pooled: the groups share how alike days are. Not for groups that are made of the same events.
         weekdays: those looked at, as day % 7. The others show how much days differ.
     """
-    n, m = (np.atleast_2d(np.asarray(given, dtype="float64")) for given in (numerator, denominator))
-    days = np.asarray(day, dtype="int64")
+    numerators, denominators = (
+        np.atleast_2d(np.asarray(given, dtype="float64")) for given in (numerator, denominator)
+    )  # (groups, days), like all arrays below that are not said to be others
+    groups, days = len(numerators), np.asarray(day, dtype="int64")
     is_later = np.zeros(len(days), dtype=bool) if later is None else np.asarray(later, dtype=bool)
-    sizes = m if size is None else np.atleast_2d(np.asarray(size, dtype="float64"))
-    is_used = (sizes > 0) & np.isfinite(n) & np.isfinite(m)
+    sizes = denominators if size is None else np.atleast_2d(np.asarray(size, dtype="float64"))
+    is_used = (sizes > 0) & np.isfinite(numerators) & np.isfinite(denominators)
     is_looked_at = np.isin(days % 7, [*weekdays])
     periods = [np.ones(len(days), dtype=bool)] if later is None else [~is_later, is_later]
-    sides, others = ([period & at for period in periods] for at in (is_looked_at, ~is_looked_at))
-    strata = sides + [other for other in others if other.any()]
-    rates = np.ones((len(n), len(strata)))
-    contrast, relative = np.zeros_like(n), np.full_like(n, np.nan)
-    for group, at in enumerate(is_used):
+    sides, other_days = ([period & at for period in periods] for at in (is_looked_at, ~is_looked_at))
+    strata = sides + [stratum for stratum in other_days if stratum.any()]  # masks of days (days,)
+
+    # (1) the rate of each stratum, (2) each day's rate as a multiple of it, (3) the contrast of the days.
+    rates = np.ones((groups, len(strata)))
+    contrast, relative = np.zeros_like(numerators), np.full_like(numerators, np.nan)
+    for group, is_used_day in enumerate(is_used):
         for place, stratum in enumerate(strata):
-            inside = at & stratum
+            inside = is_used_day & stratum
             weights = _weekday_weights(days[inside]) if is_balanced else np.ones(inside.sum())
-            sums = (n[group, inside] * weights).sum(), (m[group, inside] * weights).sum()
-            rate = rates[group, place] = sums[0] / sums[1] if sums[1] > 0 else np.nan
+            part, whole = numerators[group, inside], denominators[group, inside]
+            whole_part, whole_whole = (part * weights).sum(), (whole * weights).sum()
+            rate = rates[group, place] = whole_part / whole_whole if whole_whole > 0 else np.nan
             if rate > 0:
                 share = sizes[group, inside] / (sizes[group, inside] * weights).sum()
-                relative[group, inside] = 1 + (n[group, inside] / sums[0] - m[group, inside] / sums[1]) / share
+                relative[group, inside] = 1 + (part / whole_part - whole / whole_whole) / share
                 if place < len(sides):
                     contrast[group, inside] = (-1.0 if place < len(sides) - 1 else 1.0) * weights * share
     with np.errstate(divide="ignore", invalid="ignore"):
-        log = np.log(np.where(rates > 0, rates, np.nan))
-        log = log[:, 0] if later is None else log[:, 1] - log[:, 0]
+        log_rates = np.log(np.where(rates > 0, rates, np.nan))
+        log = log_rates[:, 0] if later is None else log_rates[:, 1] - log_rates[:, 0]  # (groups,)
         if against_mean:  # what happened to all of them on a day cancels
             log = log - np.nanmean(log)
             relative = relative / (np.nansum(relative, axis=0) / np.isfinite(relative).sum(axis=0))
-    chance, by_chance = np.zeros(len(n)), np.zeros(len(n))
+
+    # (4) the error of counted events by chance alone, and the share of chance in the variance between days, (groups,).
+    chance, chance_share = np.zeros(groups), np.zeros(groups)
     if counted:
-        events = np.stack([(n * (is_used & side)).sum(axis=1) for side in sides])
-        trials = np.stack([(m * (is_used & side)).sum(axis=1) for side in sides])
+        events, trials = (
+            np.stack([(sums * (is_used & side)).sum(axis=1) for side in sides]) for sums in (numerators, denominators)
+        )  # (sides, groups)
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = 1 / events - (1 / trials if counted == "shares" else 0.0)
             chance = np.nan_to_num(np.sqrt(variance.clip(0).sum(axis=0)), posinf=0.0)
-            players = np.where(is_used, m, 0.0)
-            squares = (players * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
-            expected = sum((is_used & days_of).sum(axis=1) / rates[:, place] for place, days_of in enumerate(strata))
-            by_chance = np.nan_to_num(expected / squares, posinf=0.0)
-    reasons, severity = [], np.ones(len(n))
-    for group, at in enumerate(is_used):
-        fewest = min((at & period).sum() for period in periods)
-        least = min(n[group, at & side].sum() for side in sides)
-        reasons.append(_reason(fewest, [days[at & side] for side in sides], least, weekdays, is_counted=bool(counted)))
+            players = np.where(is_used, denominators, 0.0)
+            seen = (players * np.nan_to_num(relative - 1, nan=0.0) ** 2).sum(axis=1)
+            expected = sum((is_used & stratum).sum(axis=1) / rates[:, place] for place, stratum in enumerate(strata))
+            chance_share = np.nan_to_num(expected / seen, posinf=0.0)
+
+    reasons, severity = [], np.ones(groups)
+    for group, is_used_day in enumerate(is_used):
+        fewest = min((is_used_day & period).sum() for period in periods)
+        least = min(numerators[group, is_used_day & side].sum() for side in sides)
+        days_of_sides = [days[is_used_day & side] for side in sides]
+        reasons.append(_reason(fewest, days_of_sides, least, weekdays, is_counted=bool(counted)))
         severity[group] = _severity(fewest)
     is_known = np.array([not reason for reason in reasons], dtype=bool) & np.isfinite(log)
+
+    # (5) to (8): the standard error and the weight of each model, (groups, models).
+    design = np.stack(strata, axis=1)  # (days, strata)
+    is_fitted = is_used & is_known[:, None]
     scale, weight, degrees = _fitted(
-        relative,
-        contrast,
-        days,
-        np.stack(strata, axis=1),
-        sizes,
-        is_used & is_known[:, None],
-        by_chance,
-        is_pooled=is_pooled,
+        relative, contrast, days, design, sizes, is_fitted, chance_share, is_pooled=is_pooled
     )
     moves = np.max(np.abs(relative - 1), axis=1, initial=0.0, where=is_used)
     is_flat = is_known & (moves < _STILL) & (chance == 0)
     reasons = ["no day differs from another" if flat else reason for flat, reason in zip(is_flat, reasons, strict=True)]
-    excess = np.zeros(len(n))
-    if later is None and not against_mean and counted is None:
-        beyond = np.where(is_used, n - rates[:, :1] * m, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            excess = beyond.max(axis=1, initial=0.0) / np.where(is_used, n, 0.0).sum(axis=1)
-            is_large = excess > (_LARGE_DAYS - 1) / is_used.sum(axis=1)
-        excess = np.where(is_known & is_large, excess, 0.0)
+    is_money = later is None and not against_mean and counted is None
+    excess = _excess(numerators, rates[:, :1] * denominators, is_used, is_known) if is_money else np.zeros(groups)
     return DayEstimates(log, scale, weight, degrees, chance, severity, reasons, excess)
+
+
+def _excess(numerators: Floats, expected: Floats, is_used: Flags, is_known: Flags) -> Floats:
+    """Return the share of each sum by which its largest day exceeds its part, 0 unless that is far: (11), (groups,)."""
+    beyond = np.where(is_used, numerators - expected, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        excess = beyond.max(axis=1, initial=0.0) / np.where(is_used, numerators, 0.0).sum(axis=1)
+        is_large = excess > (_LARGE_DAYS - 1) / is_used.sum(axis=1)
+    return np.where(is_known & is_large, excess, 0.0)
 
 
 def mean_over_days(values: Floats, weights: Floats, day: ArrayLike, *, chance: Floats | None = None) -> DayEstimates:
@@ -381,24 +450,27 @@ def mixture(
 ) -> tuple[Floats, Floats, int]:
     """Return the standard error of `relative @ contrast` by group and model, its log likelihood, and the degrees.
 
+    Generalised least squares, formulas (6) and (7): *relative* follows *design* with each covariance of (5).
+
     *relative* are rates of days as multiples of their mean, shape (groups, days), *contrast* has the same shape;
     *design* (days, columns) is what their mean may follow. *size* is the day's denominator, and *chance_share* the
     known share of chance in the variance.
     """
-    covariances = _covariances(day, size, chance_share, design)
+    covariances = _covariances(day, size, chance_share, design)  # (models, days, days)
     inverse = np.linalg.inv(covariances)
-    across = design.T @ inverse
-    information = across @ design
-    residual = inverse - np.swapaxes(across, 1, 2) @ np.linalg.solve(information, across)
-    square = np.maximum(((relative @ residual) * relative).sum(axis=2).T, 1e-300)
+    across = design.T @ inverse  # (models, columns, days)
+    information = across @ design  # (models, columns, columns)
+    residual = inverse - np.swapaxes(across, 1, 2) @ np.linalg.solve(information, across)  # P of (6)
+    squares = np.maximum(((relative @ residual) * relative).sum(axis=2).T, 1e-300)  # (groups, models)
     degrees = len(design) - design.shape[1]
-    scale = np.sqrt(square / degrees * ((contrast @ covariances) * contrast).sum(axis=2).T)
-    determinants = np.linalg.slogdet(covariances)[1] + np.linalg.slogdet(information)[1]
-    return scale, -0.5 * (determinants + degrees * np.log(square)), degrees
+    variance = ((contrast @ covariances) * contrast).sum(axis=2).T  # of the contrast, in units of (7)
+    scale = np.sqrt(squares / degrees * variance)
+    determinants = np.linalg.slogdet(covariances)[1] + np.linalg.slogdet(information)[1]  # (models,)
+    return scale, -0.5 * (determinants + degrees * np.log(squares)), degrees
 
 
 def weights_of(likelihood: Floats, *, is_pooled: bool) -> Floats:
-    """Return the weight of each model from the log likelihoods of the groups, shape (groups, models)."""
+    """Return the weight of each model from the log likelihoods of the groups, shape (groups, models): (8)."""
     log = likelihood - likelihood.max(axis=1, keepdims=True) + _PRIOR
     if is_pooled:  # of the correlation and its share; how much weekdays differ is averaged out
         by_rho = (likelihood - likelihood.max(axis=1, keepdims=True)).reshape(
@@ -438,27 +510,26 @@ def _fitted(
 
 
 def _covariances(day: NDArray[np.int64], size: Floats, chance_share: float, design: Floats) -> Floats:
-    """Return the covariance of days under each model, up to a factor, shape (models, days, days)."""
+    """Return the covariance of days under each model, up to a factor, shape (models, days, days): (5)."""
     lag = np.abs(day[:, None] - day[None, :])
     chance, same_day = np.diag(size.mean() / size), np.eye(len(day))
     weekday = (lag % 7 == 0) - 1 / 7
     fitted = design @ np.linalg.pinv(design)  # the mean of its stratum, for each day
-    spread = 1 + np.sqrt(
-        2 / max(1, len(day) - design.shape[1])
-    )  # the variance that was seen may be too small by chance
+    # The variance that was seen may be too small by chance: one standard error of it is added.
+    seen = 1 + np.sqrt(2 / max(1, len(day) - design.shape[1]))
     is_apart: Any = False
     if (lag + 7 * same_day == 0).any():  # two series on the same days
         is_apart = (design @ design.T) == 0
-    result = []
+    covariances = []
     for rho, remembered, weekly in _MODELS:
         alike = np.where(is_apart, 0.0, np.power(rho, lag) if rho else same_day)
-        of_days = remembered
-        if chance_share:
-            around = np.trace(alike - fitted @ alike) / len(day)
-            beyond = max(0.0, spread - chance_share) / around
-            of_days *= beyond / (beyond + chance_share)
-        result.append(of_days * alike + (1 - of_days) * chance + weekly * weekday)
-    return np.array(result)
+        share_alike = remembered
+        if chance_share:  # of counted events, whose chance is known
+            around_fit = np.trace(alike - fitted @ alike) / len(day)
+            beyond = max(0.0, seen - chance_share) / around_fit
+            share_alike *= beyond / (beyond + chance_share)
+        covariances.append(share_alike * alike + (1 - share_alike) * chance + weekly * weekday)
+    return np.array(covariances)
 
 
 def _weekday_weights(day: NDArray[np.int64]) -> Floats:
@@ -469,7 +540,7 @@ def _weekday_weights(day: NDArray[np.int64]) -> Floats:
 
 def _severity(days: int) -> float:
     """Return the factor of p-values: 1 from 14 days a side on, 5 at 7 days, in a straight line between."""
-    return 1 + 4 * max(0.0, (_ENOUGH_DAYS - max(days, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
+    return 1 + (_FEW_DAYS_FACTOR - 1) * max(0.0, (_ENOUGH_DAYS - max(days, FEWEST_DAYS)) / (_ENOUGH_DAYS - FEWEST_DAYS))
 
 
 def _reason(

@@ -17,7 +17,10 @@ from pandas import Series
 Floats = NDArray[np.float64]
 
 LEVEL: Final = 0.05
-"""P-value, corrected for all tests of a frame, below which a difference is claimed."""
+"""P-value, corrected for all tests of a frame, below which a difference is claimed.
+
+Choice: the convention since Fisher 1925, and what an interval of 95% says.
+"""
 
 
 def two_sided(z: Floats, observations: Floats | float = math.inf) -> Floats:

@@ -29,6 +29,10 @@ _SEPARATE: Final = frozenset(
     | {"requested", "shown", "clicked", "spend"}
 )
 _MOST_COUNT: Final = 2**63 - 1
+"""Largest count that a column of Int64 holds.
+
+Derived: its 63 bits.
+"""
 _EFFECTS: Final = frozenset({"before", "after", "change", "volume", "mix", "price"})
 
 

@@ -14,7 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from gamelens.errors import BadQuery
 
-_MOST_ERRORS: Final = 38.0  # a deviation of so many standard errors has the least probability that is a number
+_MOST_ERRORS: Final = 38.0
+"""Standard errors beyond which a probability is no number any more.
+
+Numerical: the normal distribution beyond 38.5 is below the least double.
+"""
 
 
 def wilson(

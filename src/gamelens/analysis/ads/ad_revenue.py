@@ -39,10 +39,13 @@ from gamelens.wire.intervals import Interval
 CONCENTRATED: Final = 0.18
 """HHI from which a market is concentrated.
 
-The merger guidelines of the United States (2023) say 1,800 of 10,000.
+Paper: Merger Guidelines of the United States, 2023, 2.1: 1,800 of 10,000.
 """
 SPREAD: Final = 0.10
-"""HHI below which a market is spread (the same guidelines: 1,000)."""
+"""HHI below which a market is spread.
+
+Paper: Merger Guidelines of the United States, 2023, 2.1: 1,000 of 10,000.
+"""
 
 By = str | Sequence[str] | None
 
@@ -88,6 +91,10 @@ _PER_PLAYER: Final = (
     ("ilrd_revenue", "sum"),
 )
 _FIRST: Final = 10
+"""Values whose share together is named where there are more.
+
+Choice: a rule of wording, as many as a table of a page shows; no figure depends on it.
+"""
 _REASONS: Final = {"not reported": "not_reported", "undisclosed": "undisclosed"}
 
 

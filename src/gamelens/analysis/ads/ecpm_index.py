@@ -28,7 +28,10 @@ from gamelens.errors import BadQuery
 
 WITHIN: Final = ("game", "country_code", "format")
 COMPARABLE: Final = 0.5
-"""Share of a network's impressions that must be comparable before it is advised to test it."""
+"""Share of a network's impressions that must be comparable before it is advised to test it.
+
+Choice: below a half, most of what it earns says nothing about where others earn too.
+"""
 
 
 @requires(frame=FrameRequirements(metrics=("ecpm",), every=("day",)))

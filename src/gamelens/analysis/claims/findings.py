@@ -39,7 +39,10 @@ _HALF_WIDTH: Final = _NORMAL.inv_cdf(0.975)
 
 
 HALF_CENT: Final = 0.005
-"""Money (USD) below it is nothing: a float residue, or an amount that would be printed as $0.00."""
+"""Money (USD) below it is nothing: a float residue, or an amount that would be printed as $0.00.
+
+Derived: half of the smallest amount that is shown.
+"""
 
 
 class Clause(msgspec.Struct, frozen=True):

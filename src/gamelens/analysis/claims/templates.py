@@ -40,8 +40,20 @@ OTHERS, NONE, NONE_KNOWN, UNJUDGED = "others", "none", "none_known", "unjudged"
 """The cases of a kind for what is not clear: beside claims that are, without any, if nothing is known, and for what
 could not be judged beside what could."""
 _FEW: Final = 3
+"""Items up to which a list is written out.
+
+Choice: a rule of wording; no figure depends on it.
+"""
 _MOST_NAMED: Final = 4
+"""Names that a list has at most.
+
+Choice: a rule of wording; no figure depends on it.
+"""
 _LONGEST_NAME: Final = 60
+"""Letters of a name, which is cut beyond them.
+
+Choice: a rule of wording; no figure depends on it.
+"""
 _TOKEN: Final = re.compile(r"\{(\w+)(?::(\w+))?(?:\|([^|{}]*)\|([^|{}]*))?\}|([\[\]])")
 _MONEY: Final = ("money", "amount", "signed_money")
 _PERCENT: Final = ("share", "change", "points", "ratio", "more", "size")

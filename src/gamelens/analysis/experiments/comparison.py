@@ -12,16 +12,11 @@ from pandas import DataFrame, Series
 from gamelens.analysis.claims.findings import Clause, Direction, Finding, JudgedBy, case_among, direction_among, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
+from gamelens.analysis.experiments.constants import TYPICAL_LIFT
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, holm
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
-
-TYPICAL_LIFT: Final = 0.2
-"""Relative size of an effect at which always-valid intervals are narrow.
-
-They hold for effects of any size. It must not depend on the result, so it is a constant.
-"""
 
 _NUMBERS: Final = (
     *("days", "control_days", "players", "control_players"),

@@ -11,7 +11,8 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Clause, Finding, direction_among, direction_of, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE
 from gamelens.analysis.experiments.comparison import COMPARED, comparison_finding
-from gamelens.analysis.experiments.power_analysis import QUARTER_DAYS, days_in_words
+from gamelens.analysis.experiments.constants import QUARTER_DAYS
+from gamelens.analysis.experiments.power_analysis import days_in_words
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 from gamelens.analysis.tidy_frames.returned_columns import named, returns

@@ -16,13 +16,11 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import ArmPair, arm_pairs
+from gamelens.analysis.experiments.constants import MOST_DAYS, QUARTER_DAYS
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 from gamelens.errors import BadQuery
-
-QUARTER_DAYS: Final = 91
-"""Install days after which waiting for an answer costs more than the answer is worth."""
 
 _COUNTS: Final = (
     "players",
@@ -33,7 +31,6 @@ _COUNTS: Final = (
     "days_needed",
 )
 _SHARES: Final = ("control_value", "minimal_effect", "minimal_lift", "quarter_lift", "lift")
-_MOST_DAYS: Final = 365
 
 
 def power(control: float, treated: float, players: float, control_players: float, *, confidence: float = 0.95) -> float:
@@ -183,8 +180,8 @@ def _read_reach(reach: DataFrame) -> Iterator[Finding]:
 def days_in_words(needed: Any) -> dict[str, int | None]:
     """Return the numbers of a sentence about a time: the days, or that they are more than a year."""
     days = None if pd.isna(needed) else int(needed)
-    is_long = days is not None and days > _MOST_DAYS
-    return {"days_needed": None if is_long else days, "most_days": _MOST_DAYS if is_long else None}
+    is_long = days is not None and days > MOST_DAYS
+    return {"days_needed": None if is_long else days, "most_days": MOST_DAYS if is_long else None}
 
 
 def _reach(pair: ArmPair, lift: float, chance: float, level: float) -> dict[str, Any]:

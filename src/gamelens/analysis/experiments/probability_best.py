@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -12,13 +11,12 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import MEASURE, VARIANT, groups, key_columns, outcomes_of
 from gamelens.analysis.experiments.arm_pairs import informative_players
+from gamelens.analysis.experiments.constants import DRAWS
 from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames.columns import OF_MEASURE
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 from gamelens.errors import BadQuery
-
-_DRAWS: Final = 100_000
 
 
 @requires(frames=ANY)
@@ -39,7 +37,7 @@ def probability_best(
     arm: str = VARIANT,
     by: str | Sequence[str] | None = None,
     seed: int = 0,
-    draws: int = _DRAWS,
+    draws: int = DRAWS,
     prior: tuple[float, float] = (1.0, 1.0),
 ) -> DataFrame:
     """Return the probability that each arm is the best, measure by measure.

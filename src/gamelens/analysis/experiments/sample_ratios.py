@@ -11,6 +11,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Direction, Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, VARIANT, groups
+from gamelens.analysis.experiments.constants import FEWEST_EXPECTED, SUSPECT
 from gamelens.analysis.tidy_frames import column_of, ratio, with_ids, with_receipts_of
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_columns import sum_over
@@ -18,15 +19,8 @@ from gamelens.analysis.tidy_frames.frame_requirements import ANY, FrameRequireme
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 from gamelens.errors import BadQuery
 
-SUSPECT: Final = 0.001
-"""P-value of the split below which no result of the experiment can be trusted."""
 _TESTS: Final = ("p_value", "p_days", "p_worst_day")
 _DAY: Final = "datetime64[us, UTC]"
-_FEWEST: Final = 5.0
-"""Expected players that the smallest arm needs on a day.
-
-Days with fewer are tested together with the next.
-"""
 
 
 @requires(installs=FrameRequirements(metrics=("new_users",), splits=(EXPERIMENT, VARIANT)))
@@ -265,7 +259,7 @@ def _checked(rows: DataFrame, keys: Sequence[str]) -> DataFrame:
 def _joined_days(players: DataFrame, target: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return both tables, with days joined until the smallest arm expects enough players."""
     least = target.where(target > 0).min(axis=1).fillna(0.0)
-    block = (least.cumsum() // _FEWEST).clip(upper=least.sum() // _FEWEST - 1).clip(lower=0)
+    block = (least.cumsum() // FEWEST_EXPECTED).clip(upper=least.sum() // FEWEST_EXPECTED - 1).clip(lower=0)
     first_day = Series(block.index, index=block.index).groupby(block).transform("min")
     return players.groupby(first_day).sum(), target.groupby(first_day).sum()
 

@@ -10,47 +10,50 @@ each other (autocorrelation), a day is compared with what the day before it lead
 of such predictions.
 
 Each kind is judged on a scale on which its noise is the same everywhere: square roots for counts and rates, logarithms
-for money, where one large purchase multiplies a day, arcsines for shares.
+for money, where one large purchase multiplies a day, arcsines for shares. Numbers in brackets are the formulas of the
+page "Health" (`docs/pages/explanation/method-health.md`). Arrays have the shape (series, days), or (series,) where they
+are about the one day that is judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens.analysis.health.constants import (
+    BAND_Z,
+    CAP,
+    CAPPED_TO_SIGMA,
+    CHANCE_DAYS,
+    CLEAR_MEMORY,
+    DAYS_OF_MEDIAN,
+    DOUBT,
+    FAR,
+    FEWEST_DAYS,
+    FEWEST_POOLED_DAYS,
+    FEWEST_WEEKDAYS,
+    LASTING_DAYS,
+    LEAST_NOISE,
+    MAD_TO_SIGMA,
+    MEDIAN_VARIANCE,
+    MEMORY_DAYS,
+    MEMORY_NOISE,
+    POOLED_DAYS,
+    RARE_DAYS,
+    SMALL,
+    SPREAD_DAYS,
+    T_QUANTILE,
+    WANDER_SIZE,
+    WANDERING,
+    WEEKS,
+    WIDE,
+)
+
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
-
-WEEKS: Final = 4
-FEWEST_WEEKDAYS: Final = 2
-FEWEST_DAYS: Final = 7
-MEMORY_DAYS: Final = 28
-POOLED_DAYS: Final = 28
-FEWEST_POOLED_DAYS: Final = 14
-BAND_Z: Final = 3.5
-"""Half width of the drawn band, in units of noise."""
-
-_T_QUANTILE: Final = (1.59, 2.556, 2.822, 2.372, 1.96)  # Student's 97.5% point by 1 / days (Abramowitz, Stegun 26.7.5)
-_MAD_TO_SIGMA: Final = 1.4826
-_CAP: Final = 2.5
-_CAPPED_TO_SIGMA: Final = 1.0114  # normal values beyond 2.5 sigma lose 2% of the mean square
-_MEDIAN_VARIANCE: Final = np.array([np.nan, 1.0, 0.5, 0.449, 0.298])  # of so many values of variance 1
-_DAYS_OF_MEDIAN: Final = np.pi / 2  # a median has this times the variance of a mean
-_SPREAD_DAYS: Final = 0.6  # degrees of freedom of a robust spread for each of its days
-_MEMORY_NOISE: Final = 1.35  # factor of the noise if the autocorrelation was estimated from the same days
-_LEAST_NOISE: Final = 0.03
-_SMALL: Final = 0.1  # of a typical day's revenue: added so that the logarithm of small days is stable
-_FAR: Final = 3.5
-_CHANCE_DAYS: Final = 14
-_CLEAR_MEMORY: Final = 2.0  # an autocorrelation below so many standard errors counts as none
-_WANDERING: Final = 0.9
-_WANDER_SIZE: Final = 0.05  # of a share: its usual wander, measured or not
-_DOUBT: Final = 2.0  # factor of a variance measured from a few weeks, for how much larger the true one may be
-_WIDE: Final = 1.25  # a spread, in units of chance, beyond which several days together are not judged
 
 
 class Baseline(msgspec.Struct, frozen=True):
@@ -87,9 +90,9 @@ class Levels:
         self._values, self._is_count = values, is_count
         self._residuals = np.full(values.shape, np.nan)
         if is_count:
-            self._least, self._scaled = 1.0, 2 * np.sqrt(np.maximum(values, 0) + 0.375)
+            self._least, self._scaled = 1.0, 2 * np.sqrt(np.maximum(values, 0) + 0.375)  # (1)
             return
-        self._least = _LEAST_NOISE
+        self._least = LEAST_NOISE
         self._positive = np.where(values > 0, values, np.nan)
 
     def judge(self, day: int, is_usual: Flags) -> Baseline:
@@ -100,41 +103,56 @@ class Levels:
         if self._is_count:
             return self._score(day, self._scaled[:, : day + 1], is_usual, _count_of)
         typical = np.nan_to_num(_median(self._positive[:, : day + 1]), nan=1.0)[:, None]
-        scaled = np.log(np.maximum(self._values[:, : day + 1], 0) / typical + _SMALL)
+        scaled = np.log(np.maximum(self._values[:, : day + 1], 0) / typical + SMALL)  # (1)
         size = typical[:, 0]
-        baseline = self._score(day, scaled, is_usual, lambda numbers: size * (np.exp(numbers) - _SMALL))
+        baseline = self._score(day, scaled, is_usual, lambda numbers: size * (np.exp(numbers) - SMALL))
         rare = _is_rare(self._values[:, :day], is_usual[:, :day])
         return Baseline(*(np.where(rare, np.nan, getattr(baseline, name)) for name in Baseline.__struct_fields__))
+
+    def adopt(self, rows: NDArray[np.int64], day: int) -> None:
+        """Take the last `LASTING_DAYS` up to *day* of *rows* for the level that days are judged against from now on.
+
+        The deviation of each is taken from the same weekday of the other week, as no day before belongs to the level.
+        """
+        days = slice(day + 1 - LASTING_DAYS, day + 1)
+        if self._is_count:
+            level = self._scaled[rows, days]
+        else:
+            typical = np.nan_to_num(_median(self._positive[rows, : day + 1]), nan=1.0)[:, None]
+            level = np.log(np.maximum(self._values[rows, days], 0) / typical + SMALL)
+        self._residuals[rows, : day + 1] = np.nan
+        self._residuals[rows, days] = level - np.roll(level, LASTING_DAYS // 2, axis=1)
 
     def _score(self, day: int, scaled: Floats, is_usual: Flags, back: Callable[[Floats], Floats]) -> Baseline:
         """Return the baseline on a scale of constant noise, which *back* converts to values."""
         if day < 7 * FEWEST_WEEKDAYS:
             return Baseline(*(np.full(len(scaled), np.nan) for _ in Baseline.__struct_fields__))
+        value = scaled[:, -1]
         usual = np.where(is_usual[:, :day], scaled[:, :-1], np.nan)
-        weekdays = _newest(usual[:, ::-1][:, 6::7][:, ::-1], WEEKS)
+        weekdays = _newest(usual[:, ::-1][:, 6::7][:, ::-1], WEEKS)  # the same weekday, (series, weeks)
         weeks = np.isfinite(weekdays).sum(axis=1)
-        same_weekday = np.where(weeks >= FEWEST_WEEKDAYS, _median(weekdays), np.nan)
-        self._residuals[:, day] = scaled[:, -1] - same_weekday
+        same_weekday = np.where(weeks >= FEWEST_WEEKDAYS, _median(weekdays), np.nan)  # (2)
+        self._residuals[:, day] = value - same_weekday
         past = _newest(np.where(is_usual[:, :day], self._residuals[:, :day], np.nan), MEMORY_DAYS)
         days = np.isfinite(past).sum(axis=1)
-        drift = _median(past)
+        drift = _median(past)  # (3)
         memory = _Memory(past - drift[:, None])
         spread = _spread(memory.errors)
-        least = self._least * np.sqrt(1 + _MEDIAN_VARIANCE[weeks])
-        noise = np.fmax(spread, least) * np.sqrt(1 + _DAYS_OF_MEDIAN / np.maximum(days, 1)) * memory.widening
+        least = self._least * np.sqrt(1 + MEDIAN_VARIANCE[weeks])
+        noise = np.fmax(spread, least) * np.sqrt(1 + DAYS_OF_MEDIAN / np.maximum(days, 1)) * memory.widening  # (6)
         is_known = (days >= FEWEST_DAYS) & np.isfinite(same_weekday)
         centre = np.where(is_known, same_weekday + drift + memory.prediction, np.nan)
         expected, low, high = (np.maximum(back(centre + reach * noise), 0.0) for reach in (0, -BAND_Z, BAND_Z))
         chance_days = np.where(self._is_count & (days >= FEWEST_POOLED_DAYS), np.inf, days)
         noise_days = np.where(is_known, np.where(spread > least, memory.spread_days, chance_days), np.nan)
         if self._is_count:
-            value = self._values[:, day]
-            bounds = _own_bounds(value, np.ones_like(value), expected, noise, noise_days, is_rate=True)
+            count = self._values[:, day]
+            bounds = _own_bounds(count, np.ones_like(count), expected, noise, noise_days, is_rate=True)
         else:
-            reach = np.polyval(_T_QUANTILE, 1 / noise_days) * noise
-            bounds = back(scaled[:, -1] - reach), back(scaled[:, -1] + reach)
+            reach = np.polyval(T_QUANTILE, 1 / noise_days) * noise
+            bounds = back(value - reach), back(value + reach)
         own_low, own_high = (np.where(is_known, np.maximum(bound, 0.0), np.nan) for bound in bounds)
-        return Baseline(expected, low, high, (scaled[:, -1] - centre) / noise, noise_days, own_low, own_high)
+        return Baseline(expected, low, high, (value - centre) / noise, noise_days, own_low, own_high)  # (7)
 
 
 def judge_shares(
@@ -149,11 +167,11 @@ def judge_shares(
     baseline = Baseline(*(np.full(len(part), np.nan) for _ in Baseline.__struct_fields__))
     if part.shape[1] <= max(days, FEWEST_POOLED_DAYS):
         return baseline
-    usual = _usual_share(part[:, :-days], whole[:, :-days], is_usual[:, :-days], is_rate)
+    usual = _usual_share(part[:, :-days], whole[:, :-days], is_usual[:, :-days], is_rate)  # (8)
     window = [np.where(np.isfinite(part[:, -days:]), array[:, -days:], np.nan) for array in (part, whole)]
     recent_part, recent_whole = (_sum(array) for array in window)
     with np.errstate(divide="ignore", invalid="ignore"):
-        chance = np.sqrt(1 + recent_whole / usual.near_whole)
+        chance = np.sqrt(1 + recent_whole / usual.near_whole)  # of the window and of the baseline
         deviation = _deviations(recent_part, recent_whole, usual.share, is_rate)
         is_judged = (usual.is_known.sum(axis=1) >= FEWEST_POOLED_DAYS) & (recent_whole > 0)
         is_judged &= np.abs(deviation) >= least_z * chance
@@ -165,7 +183,7 @@ def judge_shares(
     memory = _Memory(deviations)
     spread, chance_days = _widened_chance(
         _spread(memory.errors if days == 1 else deviations), usual.is_known.sum(axis=1)
-    )
+    )  # (9)
     deviation, noise = deviation[rows], spread * chance[rows]
     if days == 1:
         before = np.nan_to_num(_deviations(part[rows, -2], whole[rows, -2], share, is_rate))
@@ -175,12 +193,13 @@ def judge_shares(
         within = _around_own_share(window[0][rows], window[1][rows], is_rate)
         varied = _spread(np.concatenate([deviations, within], axis=1))
         most = _wander_of(share, recent_whole[rows] / np.isfinite(within).sum(axis=1), is_rate)
-        noise = np.fmax(noise * memory.widening_over(days), chance[rows] * _widening_if_wandering(varied, most, days))
-        deviation = np.where(varied > _WIDE, np.nan, deviation)
+        if_wandering = _widening_if_wandering(varied, most, days)  # (10)
+        noise = np.fmax(noise * memory.widening_over(days), chance[rows] * if_wandering)
+        deviation = np.where(varied > WIDE, np.nan, deviation)
     reach = BAND_Z * noise / (2 * np.sqrt(recent_whole[rows] + 0.5))
     noise_days = memory.spread_days + np.where(memory.strength > 0, 0.0, 2 * chance_days)
     noise_days = np.where(spread > 1.0, noise_days, np.inf)
-    bounds = _own_bounds(recent_part[rows], recent_whole[rows], share, noise, noise_days, is_rate=is_rate)
+    bounds = _own_bounds(recent_part[rows], recent_whole[rows], share, noise, noise_days, is_rate=is_rate)  # (11)
     band = (_share_at(share, sign * reach, is_rate) for sign in (-1, 1))
     lines = share, *band, deviation / noise, noise_days, *bounds
     for name, line in zip(Baseline.__struct_fields__, lines, strict=True):
@@ -217,7 +236,7 @@ def _usual_share(part: Floats, whole: Floats, is_usual: Flags, is_rate: bool) ->
     parts, wholes = (np.where(is_known, array[:, first:], 0.0) for array in (part, whole))
     share = _pooled_share(parts, wholes, is_rate)
     deviations = _only(_deviations(parts, wholes, share[:, None], is_rate), is_known)
-    is_near = np.abs(deviations) <= _FAR * np.maximum(_spread(deviations), 1)[:, None]
+    is_near = np.abs(deviations) <= FAR * np.maximum(_spread(deviations), 1)[:, None]
     near_wholes = np.where(is_near, wholes, 0.0)
     share = _pooled_share(np.where(is_near, parts, 0.0), near_wholes, is_rate)
     return _UsualShare(share, near_wholes.sum(axis=1), parts, wholes, is_known)
@@ -227,20 +246,20 @@ def _widening_if_wandering(varied: Floats, most: Floats, days: int) -> Floats:
     """Return the factor of the noise of *days* days together, of a share that wanders.
 
     What days vary by beyond chance may last. *varied* is the spread of days in units of chance, *most* the largest
-    variance of a usual wander in those units. A few weeks of history cannot tell noise of `_WANDERING` autocorrelation
+    variance of a usual wander in those units. A few weeks of history cannot tell noise of `WANDERING` autocorrelation
     from independent days, nor its variance.
     """
     lags = np.arange(1, days)
-    together = 1 + 2 * ((1 - lags / days) * _WANDERING**lags).sum()
-    return np.asarray(np.sqrt(1 + np.clip(_DOUBT * varied**2 - 1, 0, most) * together))
+    together = 1 + 2 * ((1 - lags / days) * WANDERING**lags).sum()
+    return np.asarray(np.sqrt(1 + np.clip(DOUBT * varied**2 - 1, 0, most) * together))
 
 
 def _wander_of(share: Floats, whole: Floats, is_rate: bool) -> Floats:
-    """Return the variance of a wander by `_WANDER_SIZE` of *share*.
+    """Return the variance of a wander by `WANDER_SIZE` of *share*.
 
     Its unit is the variance of chance on a day of *whole*.
     """
-    return np.asarray(_WANDER_SIZE**2 * share * whole / (1.0 if is_rate else np.maximum(1 - share, 1e-9)))
+    return np.asarray(WANDER_SIZE**2 * share * whole / (1.0 if is_rate else np.maximum(1 - share, 1e-9)))
 
 
 def _around_own_share(part: Floats, whole: Floats, is_rate: bool) -> Floats:
@@ -250,7 +269,7 @@ def _around_own_share(part: Floats, whole: Floats, is_rate: bool) -> Floats:
 
 
 class _Memory:
-    """The autocorrelation of deviations, oldest first, and what it says of the day after them.
+    """The autocorrelation of deviations, oldest first, and what it says of the day after them: (4).
 
     Attributes:
         strength: correlation of neighbouring days by series, 0 if it is not clear.
@@ -262,7 +281,7 @@ class _Memory:
 
     def __init__(self, deviations: Floats) -> None:
         spread = np.nan_to_num(_spread(deviations))
-        limits = _FAR * spread[:, None]
+        limits = FAR * spread[:, None]
         capped = np.clip(deviations, -limits, limits)
         before, after = capped[:, :-1], capped[:, 1:]
         is_pair = np.isfinite(before) & np.isfinite(after)
@@ -272,19 +291,19 @@ class _Memory:
             measured = np.nan_to_num(products / squares)
         # The mean of a short series follows the series: its autocorrelation is measured too small (Kendall, 1954).
         corrected = np.minimum(measured + (1 + 3 * measured) / pairs, 1.0)
-        least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, _CLEAR_MEMORY / np.sqrt(pairs))
+        least = np.where(pairs < FEWEST_POOLED_DAYS, 0.0, CLEAR_MEMORY / np.sqrt(pairs))
         self.strength = np.where(corrected > least, corrected, 0.0)
         has_memory = (self.strength > 0)[:, None]
         follows = np.full(deviations.shape, np.nan)
         follows[:, 1:] = deviations[:, 1:] - self.strength[:, None] * capped[:, :-1]
         self.errors = np.where(has_memory, follows, deviations)
         is_there = np.isfinite(deviations)
-        self.spread_days = _SPREAD_DAYS * is_there.sum(axis=1)
+        self.spread_days = SPREAD_DAYS * is_there.sum(axis=1)
         self._gap = np.where(is_there.any(axis=1), np.argmax(is_there[:, ::-1], axis=1) + 1, 1)
         last = capped[np.arange(len(capped)), capped.shape[1] - self._gap] if capped.shape[1] else np.zeros(len(capped))
         self.prediction = np.nan_to_num(last) * self.strength**self._gap
         self.widening = np.where(
-            self.strength > 0, _MEMORY_NOISE * np.sqrt(_geometric(self.strength**2, self._gap)), 1.0
+            self.strength > 0, MEMORY_NOISE * np.sqrt(_geometric(self.strength**2, self._gap)), 1.0
         )
 
     def widening_over(self, days: int) -> Floats:
@@ -306,7 +325,7 @@ def _widened_chance(spread: Floats, days: NDArray[np.int64]) -> tuple[Floats, Fl
     estimate is from chance.
     """
     square = np.nan_to_num(spread) ** 2
-    chance_days = _CHANCE_DAYS / np.maximum(square, 1)
+    chance_days = CHANCE_DAYS / np.maximum(square, 1)
     return np.sqrt(np.maximum((chance_days + days * square) / (chance_days + days), 1.0)), chance_days
 
 
@@ -335,7 +354,7 @@ def _own_bounds(
     total = whole if is_rate else whole + 1
     with np.errstate(divide="ignore", invalid="ignore"):
         beyond = np.maximum(noise**2 - 1, 0.0) * (part / whole) / expected
-        reach = np.polyval(_T_QUANTILE, 1 / noise_days) * np.sqrt(1 + beyond) / (2 * np.sqrt(total))
+        reach = np.polyval(T_QUANTILE, 1 / noise_days) * np.sqrt(1 + beyond) / (2 * np.sqrt(total))
     return _share_at(part / total, -reach, is_rate), _share_at((part + 1) / total, reach, is_rate)
 
 
@@ -372,19 +391,19 @@ def _sum(values: Floats) -> Floats:
 
 
 def _spread(deviations: Floats) -> Floats:
-    """Return one sigma along the last axis, robust against outliers.
+    """Return one sigma along the last axis, robust against outliers: (5).
 
     It is the root of the mean square with far days pulled in to 2.5 sigma by the MAD, which is half as noisy as the MAD
     alone. If most days are alike and a few far off, the MAD is 0 and nothing is pulled in.
     """
     sizes = np.abs(deviations)
-    typical = _MAD_TO_SIGMA * _median(sizes)
+    typical = MAD_TO_SIGMA * _median(sizes)
     with np.errstate(invalid="ignore"):
-        capped = np.minimum(sizes, np.where(typical > 0, _CAP * typical, np.inf)[..., None])
+        capped = np.minimum(sizes, np.where(typical > 0, CAP * typical, np.inf)[..., None])
     is_known = np.isfinite(capped)
     squares = np.where(is_known, capped, 0.0) ** 2
     mean_square = squares.sum(axis=-1) / np.maximum(is_known.sum(axis=-1), 1)
-    return np.asarray(np.where(is_known.any(axis=-1), _CAPPED_TO_SIGMA * np.sqrt(mean_square), np.nan))
+    return np.asarray(np.where(is_known.any(axis=-1), CAPPED_TO_SIGMA * np.sqrt(mean_square), np.nan))
 
 
 def _median(values: Floats) -> Floats:
@@ -403,6 +422,6 @@ def _median(values: Floats) -> Floats:
 
 def _is_rare(values: Floats, is_usual: Flags) -> Flags:
     """Return a mask of series with no revenue on most days before."""
-    past = _newest(np.where(np.isfinite(values) & is_usual, (values > 0).astype("float64"), np.nan), 21)
+    past = _newest(np.where(np.isfinite(values) & is_usual, (values > 0).astype("float64"), np.nan), RARE_DAYS)
     days_known = np.isfinite(past).sum(axis=1)
     return np.asarray((days_known > 0) & (np.nansum(past, axis=1) < days_known / 2))

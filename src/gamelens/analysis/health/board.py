@@ -23,16 +23,15 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Clause, Direction, Finding, direction_of, reads
 from gamelens.analysis.claims.templates import sentences_of
+from gamelens.analysis.health.constants import FEW_COUNTED, LEAST_CHANGE
 from gamelens.analysis.health.daily_series import IDENTITY
 from gamelens.analysis.health.scoring import DAILY, SCORE_COLUMNS, SHORT
-from gamelens.analysis.health.severity import LEAST_CHANGE
 from gamelens.analysis.tidy_frames import UNKNOWN
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 
 BoardRow = Mapping[Any, Any]
-_FEW: Final = 30.0
 UNITS: Final = {"money": "USD", "count": "count", "share": "share"}
 """Units of numbers, as templates know them, by kind of series. Rates and other numbers have none."""
 _DAY: Final = pd.Timedelta(days=1)
@@ -260,7 +259,7 @@ def _ok_case(row: BoardRow) -> str:
     is_far: bool = abs(row["value"] - row["expected"]) >= LEAST_CHANGE * row["expected"]
     if row["severity"] != "ok" or row["value"] == row["expected"] or not is_far:
         return ""
-    if _most_counted(row) < _FEW:
+    if _most_counted(row) < FEW_COUNTED:
         return "too_few"
     return "within_usual" if row["low"] <= row["value"] <= row["high"] else "by_chance"
 

@@ -154,8 +154,10 @@ def exempt_days(series: SeriesGrid, notes: BoardNotes) -> Flags:
     return flags
 
 
-def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
+def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints, is_new_level: Flags) -> list[str]:
     """Return the notes on each day, one series after the other.
+
+    The day on which an incident becomes the new level says so.
 
     An annotation is about its days, and about the days of an incident that began then or a day later.
     """
@@ -171,6 +173,10 @@ def note_texts(series: SeriesGrid, notes: BoardNotes, since: Ints) -> list[str]:
         is_about = noted | (noted.any(axis=1, keepdims=True) & (since >= first) & (since <= last))
         text = f"{note.kind} {note.name}" if note.kind != "other" else note.name
         texts[is_about] = [f"{before}; {text}" if before else text for before in texts[is_about]]
+    for row, day in np.argwhere(is_new_level).tolist():
+        first = series.days[since[row, day]]
+        text = f"new level since {first.day} {first:%b %Y}, against which days are judged from now on"
+        texts[row, day] = f"{texts[row, day]}; {text}" if texts[row, day] else text
     return [str(text) for text in texts.ravel()]
 
 

@@ -18,6 +18,7 @@ from pandas import DataFrame, DatetimeIndex, Series
 from pandas.api.types import is_integer_dtype
 
 from gamelens.analysis.ads.canonical_names import canonical_values
+from gamelens.analysis.health.constants import FEWEST_OF_SEGMENT
 from gamelens.analysis.health.watched_metrics import WatchedMetric, watches
 from gamelens.analysis.tidy_frames import column_of, display_values, label_columns, queried_metrics, value_columns
 from gamelens.analysis.tidy_frames.columns import Column
@@ -44,7 +45,6 @@ SERIES: Final = (
 """The columns of a series of days."""
 _DAY: Final = pd.Timedelta(days=1)
 _DAILY: Final = FrameRequirements(every=("day",), takes_gaps=True, columns=("timestamp",))
-_FEWEST: Final = 100.0  # segments with a smaller total can show nothing but chance
 
 
 class SeriesGrid(msgspec.Struct, frozen=True):
@@ -190,7 +190,7 @@ def _series_of(watch: WatchedMetric, grid: _DailyGrid, column: str) -> Iterator[
     if watch.is_mix:
         parts = grid.sums(column, watch.over, gaps_of=watch.metric)
         wholes = grid.sums(column, gaps_of=watch.metric)
-        parts = parts[parts.sum(axis="columns") >= _FEWEST]
+        parts = parts[parts.sum(axis="columns") >= FEWEST_OF_SEGMENT]
         yield grid.series(labels, parts, _of_games(wholes, parts.index), over=watch.over)
         return
     yield from _retention_series(watch, grid, column, labels)
@@ -215,7 +215,7 @@ def _retention_series(
     shares = grid.sums(column, watch.over, gaps_of=watch.metric).reindex(wholes.index)
     parts = (shares * wholes).round()
     yield grid.series(labels, *(_game_sums(numbers) for numbers in (parts, wholes)))
-    is_large = wholes.sum(axis="columns") >= _FEWEST
+    is_large = wholes.sum(axis="columns") >= FEWEST_OF_SEGMENT
     yield grid.series(labels, parts[is_large], wholes[is_large], over=watch.over)
 
 
@@ -242,7 +242,7 @@ def _quotient_series(watch: WatchedMetric, grid: _DailyGrid, per: _DailyGrid) ->
         return
     of_games = [_game_sums(numbers) for numbers in (parts, wholes)]
     yield per.series(labels, *of_games)
-    is_there = (wholes.sum(axis="columns") >= _FEWEST) & (wholes.iloc[:, -1:].sum(axis="columns") > 0)
+    is_there = (wholes.sum(axis="columns") >= FEWEST_OF_SEGMENT) & (wholes.iloc[:, -1:].sum(axis="columns") > 0)
     parts, wholes = parts[is_there], wholes[is_there]
     before = wholes.isna().to_numpy()
     earlier = [_of_games(numbers, parts.index).to_numpy() for numbers in of_games]

@@ -16,6 +16,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.health.board import UNITS, subject
+from gamelens.analysis.health.constants import FEWEST_EVENTS_OF_WEEK, FEWEST_WEEKS, LEAST_LEVEL_CHANGE, MOST_WEEKS
 from gamelens.analysis.health.daily_series import IDENTITY, SERIES, series_grid
 from gamelens.analysis.over_days import changes_over_days, day_numbers
 from gamelens.analysis.significance import LEVEL, holm
@@ -23,13 +24,11 @@ from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires, result_of
 from gamelens.analysis.tidy_frames.returned_columns import between, named, returns
 
-MOST_WEEKS: Final = 8
-FEWEST_WEEKS: Final = 4
-LEAST_CHANGE: Final = 0.2
-"""Relative change of a level below which it is not said to have moved."""
-
 _WEEK: Final = 7
-_FEWEST_EVENTS: Final = 20.0  # of a count, in a week
+"""Days of a week.
+
+Derived: levels of whole weeks have the same weekdays.
+"""
 _NUMBERS: Final = ("before", "value", "change", "low", "high", "p_value")
 
 
@@ -65,7 +64,7 @@ def levels(daily: DataFrame) -> DataFrame:
     result = DataFrame(rows, columns=[*IDENTITY, "weeks", *_NUMBERS]).astype(dict.fromkeys(_NUMBERS, "float64"))
     result = result.astype({name: daily[name].dtype for name in IDENTITY if name != "segment"})
     result["p_adjusted"] = holm(result["p_value"])
-    result["is_moved"] = (result["p_adjusted"] < LEVEL) & (result["change"].abs() >= LEAST_CHANGE)
+    result["is_moved"] = (result["p_adjusted"] < LEVEL) & (result["change"].abs() >= LEAST_LEVEL_CHANGE)
     order = Series(np.log1p(result["change"])).abs().where(result["is_moved"], -1.0)
     return result.loc[order.sort_values(ascending=False, kind="stable").index].reset_index(drop=True)
 
@@ -91,7 +90,7 @@ def _read_levels(levels: DataFrame) -> Iterator[Finding]:
                 **{name: row[name] for name in ("metric", "weeks", "before", "value", "p_adjusted")},
                 "measure": subject(row),
                 "measured_in": UNITS.get(row["kind"], ""),
-                "least": LEAST_CHANGE,
+                "least": LEAST_LEVEL_CHANGE,
             },
         )
 
@@ -111,7 +110,7 @@ def _moved(value: NDArray[np.float64], whole: NDArray[np.float64], days: NDArray
     if not (series > 0).all() or not (size > 0).all():
         return None
     before, after = (float(np.average(series[at], weights=size[at])) for at in (slice(_WEEK), slice(-_WEEK, None)))
-    if is_counted and min(before, after) * _WEEK < _FEWEST_EVENTS:
+    if is_counted and min(before, after) * _WEEK < FEWEST_EVENTS_OF_WEEK:
         return None
     found = changes_over_days(np.log(series), size, day)
     low, high = found.bounds()

@@ -13,13 +13,23 @@ from pandas import DataFrame, Series
 
 from gamelens._scales import RARE
 from gamelens.analysis.claims.findings import Finding, reads
-from gamelens.analysis.health.baseline import BAND_Z, Baseline, Levels, judge_shares
+from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
 from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
+from gamelens.analysis.health.constants import (
+    BAND_Z,
+    CAUSE_P,
+    LEAST_CHANGE,
+    LEVEL_DAYS,
+    LEVEL_P,
+    LEVEL_Z,
+    MOST_OF_NONE,
+    MOST_Q,
+    SILENT_DAYS,
+    SILENT_LEAST,
+)
 from gamelens.analysis.health.daily_series import IDENTITY, SERIES, SeriesGrid, series_grid
 from gamelens.analysis.health.incidents import Incidents
 from gamelens.analysis.health.severity import (
-    LEAST_CHANGE,
-    MOST_Q,
     SEVERITIES,
     DayFindings,
     Limits,
@@ -37,10 +47,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-LEVEL_DAYS: Final = (7, 14, 21, 28)
-"""Windows over which a share is tested beside the day itself."""
-SILENT_DAYS: Final = 14
-"""Days of silence after which a game has no usual day any more."""
 
 DAILY: Final = result_of("health.daily(answers)", "timestamp", *IDENTITY, "value", "part", "whole")
 """The frame that is scored."""
@@ -68,11 +74,6 @@ SCORE_COLUMNS: Final = (
 _OF_BASELINE: Final = ("expected", "low", "high", "z", "own_low", "own_high")
 _TESTS_PER_SHARE: Final = 1 + len(LEVEL_DAYS)
 _ACTIVITY: Final = ("user_unique", "session_unique", "event_count")  # every running game has them
-_SILENT_LEAST: Final = 7.0  # 0 instead of 7 expected happens by chance on one day in a thousand
-_MOST_OF_NONE: Final = 3.7  # upper bound (95%) of an expected count where none came
-_LEVEL_P: Final = 0.01  # a level replaces the day only below this p-value
-_LEVEL_Z: Final = 2.57  # it is not below it within so many units of chance
-_CAUSE_P: Final = 1e-4
 _MIXES: Final = [key for key, watch in WATCHED.items() if watch.is_mix]
 _WORSE_HIGHER: Final = [key for key, watch in WATCHED.items() if watch.is_worse_higher]
 
@@ -102,7 +103,8 @@ def score_days(
     series, notes = series_grid(daily), notes if notes and len(daily) else BoardNotes()
     settled, (up, down) = is_settled(series.days, daily), restated_days(series, restatements)
     evidence = DayEvidence(settled, up, down, exempt_days(series, notes), accepted_starts(series, notes))
-    columns = Scores(series, evidence, Limits(least_change, most_q)).columns()
+    judged = Scores(series, evidence, Limits(least_change, most_q))
+    columns = judged.columns()
     codes, since = columns.pop("severity"), columns.pop("since")
     scores = series.rows(**columns)
     scores["is_settled"] = np.tile(settled, len(series.identity))
@@ -110,7 +112,7 @@ def score_days(
     scores["is_flagged"] = codes.ravel() >= SEVERITIES.index("warning")
     scores["since"] = Series(series.days.take(since.ravel()), index=scores.index).where(since.ravel() >= 0)
     scores["open_days"] = (scores["timestamp"] - scores["since"]).dt.days + 1
-    scores["note"] = note_texts(series, notes, since)
+    scores["note"] = note_texts(series, notes, since, judged.is_new_level)
     return scores.astype({"since": "datetime64[us, UTC]"})
 
 
@@ -158,6 +160,7 @@ class Scores:
         is_silent: the whole game sent nothing.
         is_folded: the finding follows from a silent game.
         is_restated: a restatement made the day stand out.
+        is_new_level: the open incident becomes the new level at the end of the day.
         severity: the code of the day's severity, of the open incident if that is worse.
         since: number of the first day of the open incident, -1 without one.
     """
@@ -171,6 +174,7 @@ class Scores:
         self._day_z, self._is_odd = np.full(shape, np.nan), np.zeros(shape, dtype=np.bool_)
         self.window_days, self.weight = np.ones(shape), np.ones(shape)
         self.is_silent, self.is_folded, self.is_restated = (np.zeros(shape, dtype=np.bool_) for _ in range(3))
+        self.is_new_level = np.zeros(shape, dtype=np.bool_)
         self.severity, self.since = np.zeros(shape, dtype=np.int64), np.full(shape, -1)
         self._incidents = Incidents(*shape)
         self._incidents.is_usual &= ~evidence.is_exempt
@@ -194,6 +198,9 @@ class Scores:
         self._games = _row_groups(identity, ["game_id"])
         self._is_activity = ~is_split & identity["watch"].isin(_ACTIVITY).to_numpy()
         self._is_worse_higher = identity["watch"].isin(_WORSE_HIGHER).to_numpy()
+        # A share of a whole changes with the others, and a segment with its game: only whole games get used to a level.
+        may_last = ~is_split & ~is_mix
+        self._may_last = np.stack([may_last & self._is_worse_higher, may_last & ~self._is_worse_higher], axis=1)
         for day in range(shape[1]):
             self._score_day(day)
 
@@ -261,11 +268,18 @@ class Scores:
             is_flagged=is_flagged,
             is_silent=self.is_silent[:, day],
         )
+        worst = np.maximum(codes, incidents.severity)
+        since = incidents.since.copy()
+        incidents.adopt_levels(day, self._may_last)
+        self.is_new_level[incidents.new_level, day] = True
+        for rows, levels in self._levels:
+            if len(places := np.flatnonzero(np.isin(rows, incidents.new_level))):
+                levels.adopt(places, day)
         incidents.is_usual[:, day] &= ~self.is_folded[:, day]
         for rows in self._mixes:  # shares of one whole change together, so they keep their baselines together
             incidents.is_usual[rows] = incidents.is_usual[rows].all(axis=0)
-        self.severity[:, day] = np.maximum(codes, incidents.severity)
-        self.since[:, day] = incidents.since
+        self.severity[:, day] = worst
+        self.since[:, day] = since
 
     def _store(self, rows: Ints, day: int, baseline: Baseline) -> None:
         for name in _OF_BASELINE:
@@ -291,12 +305,12 @@ class Scores:
         is_earlier = np.isnan(self.series.value[rows, : day + 1]) & np.isfinite(level_part)
         for days in LEVEL_DAYS:
             part = np.where(is_earlier & (np.arange(day + 1) > day - days), np.nan, level_part)
-            level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate, least_z=_LEVEL_Z)
+            level = judge_shares(part, level_whole, is_usual, days=days, is_rate=is_rate, least_z=LEVEL_Z)
             if not np.isfinite(level.z).any():
                 continue
             chance = two_sided(level.z, level.noise_days)
             with np.errstate(invalid="ignore", divide="ignore"):
-                is_clearer = (chance < _LEVEL_P) & ~(chance >= self.p[rows, day])
+                is_clearer = (chance < LEVEL_P) & ~(chance >= self.p[rows, day])
                 if not is_clearer.any():
                     continue
                 wholes = np.where(np.isfinite(part), level_whole, 0.0)
@@ -333,12 +347,12 @@ class Scores:
             if not len(activity) or not (self.series.value[activity, day] == 0).all():
                 continue
             first, usual = activity[0], self._usual_before(day, activity)
-            self.is_silent[first, day] = usual >= _SILENT_LEAST
+            self.is_silent[first, day] = usual >= SILENT_LEAST
             self.is_folded[rows, day] = True
             self.is_folded[first, day] = not self.is_silent[first, day]
             if self.is_silent[first, day] and not np.nan_to_num(self.expected[first, day]) > 0:
                 self.expected[first, day] = usual
-                self.own_low[first, day], self.own_high[first, day] = 0.0, _MOST_OF_NONE
+                self.own_low[first, day], self.own_high[first, day] = 0.0, MOST_OF_NONE
 
     def _usual_before(self, day: int, activity: Ints) -> float:
         """Return the mean of the last seven days with data, of those not older than `SILENT_DAYS`."""
@@ -358,7 +372,7 @@ class Scores:
         others = np.zeros(day + 1)
         left = list(range(len(rows)))
         while len(left) > 1:
-            odd = [place for place in left if self.p[rows[place], day] < _CAUSE_P]
+            odd = [place for place in left if self.p[rows[place], day] < CAUSE_P]
             if not odd:
                 return
             change = self.value[rows[odd], day] - self.expected[rows[odd], day]

@@ -17,8 +17,19 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.ads.canonical_names import canonical_values
 from gamelens.analysis.claims.findings import Finding, reads
-from gamelens.analysis.health.baseline import POOLED_DAYS, Levels
+from gamelens.analysis.health.baseline import Levels
 from gamelens.analysis.health.board import UNITS, dimension_words, subject
+from gamelens.analysis.health.constants import (
+    AGAINST,
+    AHEAD,
+    FEWEST_OF_SHARE,
+    LEAST_ALIKE,
+    LEAST_OPPOSITE,
+    MOST_OF_CHANGE,
+    MOVED_P,
+    POOLED_DAYS,
+    SURE_P,
+)
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
 from gamelens.analysis.tidy_frames import column_of, display_values
@@ -54,11 +65,6 @@ _SEGMENTS: Final = (
 SEGMENT_COLUMNS: Final = tuple(listed.name for listed in _SEGMENTS)
 """The columns of `segments`."""
 _DAY: Final = pd.Timedelta(days=1)
-_FEWEST: Final = 30.0  # a smaller denominator gives a segment no share to compare with
-_MOVED_P: Final = 0.01
-_SURE_P: Final = 0.001
-_MOST: Final = 0.6
-_AHEAD: Final = 1.5
 
 
 @requires(frame=FrameRequirements(every=("day",), takes_gaps=True))
@@ -107,7 +113,7 @@ def segments(
         result = _sum_contributions(numbers, watch, day if since is None else since)
     total = result["contribution"].sum()
     result["share_of_change"] = result["contribution"] / total if total else np.nan
-    result["is_moved"] = result["p"] <= _MOVED_P / max(len(result), 1)
+    result["is_moved"] = result["p"] <= MOVED_P / max(len(result), 1)
     order = result["contribution"].abs().sort_values(ascending=False, kind="stable").index
     result = result.loc[order].rename_axis("segment").reset_index().assign(dimension=by)
     result["first_day"] = _first_days(frame, by, result["segment"])
@@ -170,24 +176,24 @@ def _verdict(rows: DataFrame) -> Verdict:
         return "unclear"
     without_mix = rows["contribution"] - rows["mix"]
     if rows["mix"].abs().sum() > 0:
-        directions = np.sign(without_mix[without_mix.abs() > 0.02 * gross])
+        directions = np.sign(without_mix[without_mix.abs() > LEAST_OPPOSITE * gross])
         if len(directions) > 1 and (directions == -np.sign(total)).all():
             return "opposite"
         if abs(rows["mix"].sum()) > abs(without_mix.sum()):
             return "the mix"
-    if abs(total) < gross / 3:
+    if abs(total) < AGAINST * gross:
         return "against each other"
     if _is_alone(rows.iloc[0], rows.iloc[1:]):
         return "one segment"
-    same = np.sign(without_mix[without_mix.abs() > 0.05 * gross]) == np.sign(total)
+    same = np.sign(without_mix[without_mix.abs() > LEAST_ALIKE * gross]) == np.sign(total)
     return "all alike" if same.all() else "unclear"
 
 
 def _is_alone(top: Series[Any], rest: DataFrame) -> bool:
     """Return whether *top* makes up most of the change and changed far more than the rest."""
     share, weight = float(top["share_of_change"]), float(top["weight"])
-    is_ahead = share * (1 - weight) >= _AHEAD * abs(1 - share) * weight
-    return share >= _MOST and is_ahead and not (rest["p"] <= _SURE_P).any()
+    is_ahead = share * (1 - weight) >= AHEAD * abs(1 - share) * weight
+    return share >= MOST_OF_CHANGE and is_ahead and not (rest["p"] <= SURE_P).any()
 
 
 def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:
@@ -275,7 +281,7 @@ def _ratio_contributions(
     now, before = ((part[:, days_of].sum(axis=1), whole[:, days_of].sum(axis=1)) for days_of in (is_now, is_before))
     # New and small segments have no earlier share of their own: they are compared with the share of the others.
     is_new = (whole[:, is_before] > 0).argmax(axis=1) > is_before.sum() / 2
-    is_known = (before[1] >= _FEWEST) & ~is_new
+    is_known = (before[1] >= FEWEST_OF_SHARE) & ~is_new
     with np.errstate(divide="ignore", invalid="ignore"):
         usual = before[0].sum() / before[1].sum()
         others = before[0][is_known].sum() / before[1][is_known].sum() if is_known.any() else usual
@@ -285,7 +291,7 @@ def _ratio_contributions(
         value = np.where(now[1] > 0, now[0] / now[1], np.nan)
         within = weight * (np.nan_to_num(value) - share_before) + weight_before * (share_before - own_share_before)
         mix = (weight - weight_before) * (share_before - usual)
-        installs_before = np.where(is_known, before[1], max(before[1][is_known].sum(), _FEWEST))
+        installs_before = np.where(is_known, before[1], max(before[1][is_known].sum(), FEWEST_OF_SHARE))
         z = (value - share_before) / np.sqrt(share_before * (1 - share_before) * (1 / now[1] + 1 / installs_before))
     z = z if is_share else np.full_like(z, np.nan)
     p = two_sided(z)

@@ -10,6 +10,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from pandas import DataFrame, DatetimeIndex
 
+from gamelens.analysis.health.constants import (
+    CRITICAL_FALL,
+    CRITICAL_RISE,
+    CRITICAL_WEIGHT,
+    LEAST_CHANGE,
+    MOST_Q,
+    RESTATED,
+)
 from gamelens.analysis.health.daily_series import SeriesGrid
 from gamelens.analysis.health.watched_metrics import WATCHED
 from gamelens.catalog import METRICS
@@ -24,13 +32,6 @@ Severity = Literal["unknown", "ok", "info", "warning", "critical"]
 
 SEVERITIES: Final = ("unknown", "ok", "info", "warning", "critical")
 """Severities in ascending order. Unknown means too little history."""
-LEAST_CHANGE: Final = 0.10
-MOST_Q: Final = 0.01
-CRITICAL_FALL: Final = 0.50
-CRITICAL_RISE: Final = 1.00
-CRITICAL_WEIGHT: Final = 0.10
-RESTATED: Final = 0.01
-"""Relative change below which a restatement is ignored."""
 
 _UNKNOWN, _OK, _INFO, _WARNING, _CRITICAL = range(len(SEVERITIES))
 _DAY: Final = pd.Timedelta(days=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.claims.rows import each_row
 from gamelens.analysis.over_days import FEWEST_DAYS, trend_over_days
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
+from gamelens.analysis.retention.constants import DRIFT_STEPS
 from gamelens.analysis.retention.day_variation import chance_by_cohort
 from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames import dimension_columns, with_ids
@@ -22,8 +23,6 @@ from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
 
 Floats = NDArray[np.float64]
-
-_STEPS: Final = 200
 
 
 @requires(frame=RETENTION)
@@ -113,7 +112,7 @@ def _levels(segments: Sequence[CohortTriangle], days: NDArray[np.int64]) -> tupl
     for place, cohorts in zip(places, segments, strict=True):
         np.add.at(returned, place, cohorts.returned.sum(axis=1))
     shares = [np.nan_to_num(cohorts.shares()) for cohorts in segments]
-    for _ in range(_STEPS):
+    for _ in range(DRIFT_STEPS):
         before, expected = levels, np.zeros(len(days))
         for place, cohorts, share in zip(places, segments, shares, strict=True):
             np.add.at(expected, place, cohorts.installs @ share)

@@ -1,6 +1,7 @@
 """Choice of a retention curve: each is fitted, and tested on ages it was not fitted to.
 
 Reads the frame of `Client.retention`. A group with too few cells to fit raises no error: its rows give the reason.
+Numbers in brackets are the formulas of the page "Retention curves" (`docs/pages/explanation/method-curves.md`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.claims.findings import Clause, Finding, reads
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of, concat_groups
+from gamelens.analysis.retention.constants import CLEAR_DIFFERENCE, CLEAR_MISFIT, TEMPER, TEST_DIVISOR
 from gamelens.analysis.retention.day_variation import chance_and_days, day_variance
 from gamelens.analysis.retention.retention_curves import (
     BG_BB,
@@ -31,18 +33,10 @@ from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import RETENTION, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, named, returns
 
-CLEAR_DIFFERENCE: Final = 4.0
-"""Difference in held-out misfit that makes a curve clearly better: 7 times likelier."""
-
-CLEAR_MISFIT: Final = 0.01
-"""P-value of the best curve below which no curve is said to fit."""
-
 CLEARLY_BETTER: Final = "clearly_better"
 """The reason for another curve than BG/BB."""
 
 MODELS: Final = [curve.name for curve in CURVES]
-_TEST_DIVISOR: Final = 3
-_TEMPER: Final = 0.65  # bands of D90 hold a stretched exponential in 93% then, in 89% with 1 (`tests/bench`)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -77,7 +71,7 @@ class CurveTrial:
 
     @property
     def fit_p_value(self) -> float:
-        """Probability that counts of this family lie as far from it, NaN if it was not fitted."""
+        """Probability that counts of this family lie as far from it, (6), NaN if it was not fitted."""
         from scipy.special import chdtrc
 
         return float(chdtrc(self.degrees, self.lack_of_fit)) if self.fitted else np.nan
@@ -142,6 +136,8 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
         return
     row, p_value = chosen.iloc[0], float(comparison["fit_p_value"].max())
     tested = [curve for curve in rows if curve["held_out_error"] >= 0]
+    is_rejected = row["fit_p_value"] < CLEAR_MISFIT <= p_value
+    fitting = [str(curve["model"]) for curve in rows if curve["fit_p_value"] >= CLEAR_MISFIT]
     is_clear = row["why"] == CLEARLY_BETTER
     yield Finding(
         kind="retention curve",
@@ -159,6 +155,8 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
                 Clause("misfit", {key: curve[key] for key in ("model", "held_out_misfit")}) for curve in tested
             ],
             "fit_p_value": p_value if p_value < CLEAR_MISFIT else None,
+            "rejected": row["fit_p_value"] if is_rejected else None,
+            "fitting": fitting if is_rejected else [],
         },
     )
 
@@ -166,12 +164,12 @@ def _read_choice(comparison: DataFrame) -> Iterator[Finding]:
 def trials_of(cohorts: CohortTriangle) -> list[CurveTrial]:
     """Return the trial of every curve on *cohorts*."""
     variance = day_variance(cohorts).prudent()
-    held_out = max(1, len(cohorts.ages) // _TEST_DIVISOR)
+    held_out = max(1, len(cohorts.ages) // TEST_DIVISOR)
     return _weighed([_trial(curve, cohorts, variance, held_out) for curve in CURVES], cohorts, variance)
 
 
 def best_trial(trials: Sequence[CurveTrial]) -> tuple[CurveTrial | None, str]:
-    """Return the chosen trial and the reason, a case of the words on curves, or None if no curve can be fitted."""
+    """Return the chosen trial and the reason, a case of the words on curves, or None if no curve can be fitted: (9)."""
     fitted = [trial for trial in trials if trial.fitted]
     if not fitted:
         return None, ""
@@ -210,13 +208,13 @@ def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Fl
     nearest = min((trial for trial in trials if trial.fitted), key=lambda trial: trial.misfit, default=None)
     if nearest is None or nearest.fitted is None:
         return list(trials)
-    noise = chance_and_days(cohorts, nearest.fitted.shares(cohorts.ages), variance)
-    sizes = np.array([len(trial.curve.centre) for trial in trials], dtype="float64")
+    noise = chance_and_days(cohorts, nearest.fitted.shares(cohorts.ages), variance)  # (ages, ages)
+    parameters = np.array([len(trial.curve.centre) for trial in trials], dtype="float64")  # (families,) as the next
     degrees = np.array([len(cohorts.ages) - len(trial.curve.centre) for trial in trials])
     lacks = np.array([lack_of_fit(trial.fitted, cohorts, noise=noise) if trial.fitted else np.inf for trial in trials])
-    dispersion = max(1.0, float((lacks / np.maximum(degrees, 1)).min()))
-    criteria = lacks / dispersion + 2 * sizes
-    weights = np.exp(_TEMPER * (criteria.min() - criteria) / 2)
+    dispersion = max(1.0, float((lacks / np.maximum(degrees, 1)).min()))  # (7)
+    criteria = lacks / dispersion + 2 * parameters
+    weights = np.exp(TEMPER * (criteria.min() - criteria) / 2)  # (8)
     weights /= weights.sum()
     return [
         replace(
@@ -233,7 +231,7 @@ def _weighed(trials: Sequence[CurveTrial], cohorts: CohortTriangle, variance: Fl
 
 
 def _trial(curve: RetentionCurve, cohorts: CohortTriangle, variance: Floats, held_out: int) -> CurveTrial:
-    """Fit *curve* to *cohorts* and test it on the last *held_out* ages."""
+    """Fit *curve* to *cohorts*, (5), and test it on the last *held_out* ages."""
     reason = _reason_not_fitted(curve, cohorts)
     if reason:
         return CurveTrial(curve, reason=reason)

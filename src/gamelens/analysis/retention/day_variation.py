@@ -9,28 +9,15 @@ more days reduce the second.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gamelens.analysis.over_days import over_days
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle
+from gamelens.analysis.retention.constants import BORROWED_DAYS, SAME_PLAYERS, SETTLED, VARIANCE_STEPS
 
 Floats = NDArray[np.float64]
-
-SAME_PLAYERS: Final = 0.79
-"""Share of the players of a late day who also played on an earlier one.
-
-D1 of D7 in the public Cookie Cats data. Totals do not contain it. It sets how much the ages of one cohort move
-together.
-"""
-
-
-_BORROWED_DAYS: Final = 4.0
-"""Weight of all ages together in the variance of one age, in install days."""
-_STEPS: Final = 30
-_SETTLED: Final = 1e-12
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,7 +51,7 @@ def day_variance(cohorts: CohortTriangle) -> DayVariance:
     at = cohorts.installs > 0
     mean = np.nan_to_num(cohorts.shares())
     pooled, by_age = 0.0, np.zeros(len(mean))
-    for _ in range(_STEPS if degrees.any() else 0):
+    for _ in range(VARIANCE_STEPS if degrees.any() else 0):
         before = np.concatenate([mean, by_age])
         positive = np.where(mean > 0, mean, np.inf)
         chance = (1 - mean) / positive / sizes
@@ -77,10 +64,10 @@ def day_variance(cohorts: CohortTriangle) -> DayVariance:
         size = left.sum(axis=0) * mean**2
         pooled = beyond.sum() / size.sum() if size.sum() else 0.0
         ratios = np.divide(beyond, size, out=np.full_like(size, pooled), where=size > 0)
-        by_age = np.maximum(0.0, (degrees * ratios + _BORROWED_DAYS * pooled) / (degrees + _BORROWED_DAYS))
-        if np.abs(np.concatenate([mean, by_age]) - before).max() < _SETTLED:
+        by_age = np.maximum(0.0, (degrees * ratios + BORROWED_DAYS * pooled) / (degrees + BORROWED_DAYS))
+        if np.abs(np.concatenate([mean, by_age]) - before).max() < SETTLED:
             break
-    return DayVariance(float(max(0.0, pooled)), by_age, np.minimum(degrees + _BORROWED_DAYS, degrees.max(initial=0.0)))
+    return DayVariance(float(max(0.0, pooled)), by_age, np.minimum(degrees + BORROWED_DAYS, degrees.max(initial=0.0)))
 
 
 def chance_of_days(cohorts: CohortTriangle) -> float:

@@ -1,7 +1,8 @@
 """Money by age: per new player of the install days, and its decay per returning player.
 
 Money is heavy-tailed: few players bring most of it. Its spread is therefore taken from the install days themselves, and
-a band reaches further up than down, because the next large payer may not have come yet.
+a band reaches further up than down, because the next large payer may not have come yet. Numbers in brackets are the
+formulas of the page "Lifetime value" (`docs/pages/explanation/method-value.md`).
 """
 
 from __future__ import annotations
@@ -9,26 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gamelens.analysis.over_days import over_days
+from gamelens.analysis.retention.constants import DECAY, WEEK
 
 Floats = NDArray[np.float64]
 Ages = NDArray[np.int64]
-
-WEEK: Final = 7
-"""Install days that must have reached an age for it to be measured: each weekday once.
-
-All, if there are fewer.
-"""
-_DECAY: Final = 0.5
-"""Mean of the prior of the decay.
-
-Its standard deviation is 1, so that a few purchases outweigh it.
-"""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -72,16 +62,17 @@ class CohortMoney:
         Bounds are NaN where they cannot be known: for fewer than 7 install days, or without money.
         """
         ages = self.measured_ages()
-        installs, money = self.reached_installs()[:ages], (self.money * self.is_reached)[:, :ages]
-        by_age = money.sum(axis=0) / installs
+        installs = self.reached_installs()[:ages]  # (ages,)
+        money = (self.money * self.is_reached)[:, :ages]  # (install days, ages)
+        by_age = money.sum(axis=0) / installs  # (1), (ages,)
         expected = (self.installs[:, None] * self.is_reached[:, :ages]) * by_age
-        influence = np.cumsum((money - expected) / installs, axis=1)
+        influence = np.cumsum((money - expected) / installs, axis=1)  # (2), (install days, ages)
         value, share = np.cumsum(by_age), self.installs / self.installs.sum()
-        earned = value[:, None] * share + influence.T
+        earned = value[:, None] * share + influence.T  # of each install day, (ages, install days)
         # the ages of one install day are made of the same players
         estimates = over_days(earned, np.tile(share, (ages, 1)), self.days, is_balanced=False, is_pooled=False)
         variance = (value * estimates.half_width(confidence) / NormalDist().inv_cdf((1 + confidence) / 2)) ** 2
-        low, high = gamma_bounds(value, variance, influence.max(axis=0, initial=0), confidence)
+        low, high = gamma_bounds(value, variance, influence.max(axis=0, initial=0), confidence)  # (3)
         _, raised = estimates.bounds(confidence)
         high = np.where(estimates.excess > 0, np.fmax(high, raised), high)
         return Band(value, low, high), estimates.excess
@@ -90,7 +81,7 @@ class CohortMoney:
 def with_tails(measured: Band, tails: Sequence[Band]) -> Band:
     """Return *measured* and, at the ages that follow, its last value plus the *tails*.
 
-    The distances of independent bounds are added in squares (MOVER, Zou and Donner 2008). Without a measured age
+    The distances of independent bounds are added in squares (MOVER, Zou and Donner 2008): (6). Without a measured age
     nothing is known.
     """
     if not len(measured.value):
@@ -126,7 +117,7 @@ def gamma_bounds(value: Floats, variance: Floats, largest: Floats, confidence: f
 
 @dataclass(frozen=True, eq=False, slots=True)
 class MoneyDecay:
-    """The money of a returning player by age: exp(level) / (1 + age) ** decay.
+    """The money of a returning player by age: exp(level) / (1 + age) ** decay, (4).
 
     Attributes:
         point: level and decay.
@@ -154,9 +145,9 @@ class MoneyDecay:
 def fit_decay(money: Floats, players: Floats, ages: Ages, cohort: Ages) -> MoneyDecay | None:
     """Fit the decay to cells of install days from age 1 on, or return None without money.
 
-    A quasi-Poisson regression: only the mean is modelled, and its uncertainty comes from whole install days (*cohort*),
-    however money is spread between players. The weak prior matters where there are hardly any purchases. A rise with
-    age is taken as none.
+    A quasi-Poisson regression, (5): only the mean is modelled, and its uncertainty comes from whole install days
+    (*cohort*), however money is spread between players. The weak prior matters where there are hardly any purchases. A
+    rise with age is taken as none.
     """
     from scipy.optimize import minimize
 
@@ -164,7 +155,7 @@ def fit_decay(money: Floats, players: Floats, ages: Ages, cohort: Ages) -> Money
         return None
     rate = money.sum() / players.sum()
     dispersion = max(rate, ((money - rate * players) ** 2 / (rate * players)).mean())
-    design, centre, prior = _design(ages), np.array([0.0, _DECAY]), np.diag([0.0, 1.0])
+    design, centre, prior = _design(ages), np.array([0.0, DECAY]), np.diag([0.0, 1.0])
 
     def expected(point: Floats) -> Floats:
         """Return the dollars of each cell."""

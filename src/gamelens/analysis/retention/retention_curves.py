@@ -33,6 +33,10 @@ Log shares have shape (..., ages), slopes (..., ages, parameters).
 """
 
 _BELOW_ONE: Final = -1e-9
+"""Largest logarithm of a share, so that nobody who left has a logarithm too.
+
+Numerical: a share of 1 less a billionth.
+"""
 
 
 @dataclass(frozen=True)
@@ -229,15 +233,26 @@ BG_BB: Final = RetentionCurve("BG/BB", _bg_bb, centre=(0.4, -0.5, 0.5), spread=(
 """Parameters: logit of E[p], logit of E[theta], log of gamma + delta.
 
 The larger gamma + delta, the more alike players are in leaving.
+
+Derived: two standard deviations of the prior are wider than any published game; it bounds what counts hardly determine.
 """
 
 SHIFTED_BG: Final = RetentionCurve("shifted beta-geometric", _shifted_bg, centre=(0.8, 0.0), spread=(2.0, 1.5))
-"""Parameters: logit of E[theta], log of gamma + delta."""
+"""Parameters: logit of E[theta], log of gamma + delta.
+
+Derived: two standard deviations of the prior are wider than any published game; it bounds what counts hardly determine.
+"""
 
 POWER_LAW: Final = RetentionCurve("power law", _power_law, centre=(-1.0, -0.4), spread=(2.0, 1.5))
-"""Parameters: logit of D1, log of the power."""
+"""Parameters: logit of D1, log of the power.
+
+Derived: two standard deviations of the prior are wider than any published game; it bounds what counts hardly determine.
+"""
 
 WEIBULL: Final = RetentionCurve("Weibull", _weibull, centre=(1.0, -1.0, -0.9), spread=(2.5, 1.5, 0.7))
-"""Parameters: logit of a, log of r, log of k."""
+"""Parameters: logit of a, log of r, log of k.
+
+Derived: two standard deviations of the prior are wider than any published game; it bounds what counts hardly determine.
+"""
 
 CURVES: Final = (BG_BB, SHIFTED_BG, WEIBULL, POWER_LAW)

@@ -1,0 +1,322 @@
+"""Constants of the health board, each with its source.
+
+The last paragraph of each says where it comes from: a derivation, a paper, an experiment on series whose truth is known
+(`make methods`), a choice about what is worth an alarm, or the precision of a computation. `docs/methods` has what
+becomes of the figures when one is a fifth smaller or larger. A day of history is a usual day before the one that is
+judged; a unit of chance is the standard deviation of a Poisson or binomial count on its scale.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+# History of counts, money and means, which are compared with the same weekdays.
+
+WEEKS: Final = 4
+"""Same weekdays before a day whose median is expected.
+
+Experiment: width of the interval of a change, and falls that are found, on series of the health bench.
+"""
+FEWEST_WEEKDAYS: Final = 2
+"""Same weekdays that a day needs.
+
+Derived: one weekday alone has no spread, and its chance would be that of the day itself.
+"""
+FEWEST_DAYS: Final = 7
+"""Days of history that a spread needs.
+
+Derived: one of each weekday, so that the spread is that of a whole week.
+"""
+MEMORY_DAYS: Final = 28
+"""Days whose deviations from their weekdays give drift, spread and autocorrelation.
+
+Derived: as many as `WEEKS` weeks have, so that no day counts for the spread which is too old for the median.
+"""
+RARE_DAYS: Final = 21
+"""Days among which most must have money, or money is rare and has no usual size.
+
+Derived: three weeks, the shortest history with which a day is judged (two weekdays, then seven deviations).
+"""
+
+# History of shares and rates, which are compared with all days together.
+
+POOLED_DAYS: Final = 28
+"""Usual days whose pooled share is expected.
+
+Derived: `WEEKS` weeks, as of counts.
+"""
+FEWEST_POOLED_DAYS: Final = 14
+"""Usual days that a pooled share needs, and from which on a short autocorrelation must be clear.
+
+Derived: two of each weekday, as `FEWEST_WEEKDAYS` of counts.
+"""
+
+# Noise.
+
+BAND_Z: Final = 3.5
+"""Half width of the drawn band of usual days, in units of noise; beyond it a day of a share is odd by itself.
+
+Paper: Iglewicz and Hoaglin 1993, How to Detect and Handle Outliers, recommend 3.5 for deviations by the MAD.
+"""
+FAR: Final = 3.5
+"""Deviation, in units of noise, up to which a day says something about share and autocorrelation of the others.
+
+Paper: Iglewicz and Hoaglin 1993, as `BAND_Z`.
+"""
+MAD_TO_SIGMA: Final = 1.4826
+"""Standard deviation of a normal distribution by its median absolute deviation.
+
+Derived: 1 over the 75% point of the normal distribution.
+"""
+CAP: Final = 2.5
+"""Standard deviations, by the MAD, to which a far day is pulled in for the spread.
+
+Experiment: intervals after one doubled day, and falls that are found; without a cap one such day hides the next fall.
+"""
+CAPPED_TO_SIGMA: Final = 1.0114
+"""Factor of the spread for what `CAP` takes away.
+
+Derived: 1 over the root of the mean of min(x, CAP) squared, x normal: 1 - 2 (CAP f(CAP) + (1 - CAP^2) F(-CAP)).
+"""
+T_QUANTILE: Final = (1.59, 2.556, 2.822, 2.372, 1.96)
+"""Coefficients of Student's 97.5% point by 1 / degrees of freedom, highest power first.
+
+Paper: Abramowitz and Stegun 1964, Handbook of Mathematical Functions, 26.7.5.
+"""
+MEDIAN_VARIANCE: Final = np.array([np.nan, 1.0, 0.5, 0.449, 0.298])
+"""Variance of the median of so many values of variance 1.
+
+Derived: order statistics of the normal distribution, integrated numerically for three and four.
+"""
+DAYS_OF_MEDIAN: Final = np.pi / 2
+"""Variance of the median of many days, as a multiple of the variance of their mean.
+
+Derived: 1 / (4 f(0)^2) of the normal distribution.
+"""
+SPREAD_DAYS: Final = 0.6
+"""Degrees of freedom of the robust spread for each of its days.
+
+Derived: with 0.64 and more Student's distribution has the tail, from 2.6 units of noise on, of normal days that are
+compared with their weekdays; rounded down. A test repeats the simulation.
+"""
+LEAST_NOISE: Final = 0.03
+"""Least noise of the logarithm of money and means, so that a series that never moved is not judged by pennies.
+
+Choice: a third of `LEAST_CHANGE`, so that an alarm of a tenth is three units of the least noise.
+"""
+SMALL: Final = 0.1
+"""Part of a typical day's money that is added to it, so that the logarithm of small days is stable.
+
+Experiment: usual days of money below 1%, and falls of money that are found, on series of the health bench.
+"""
+CHANCE_DAYS: Final = 14
+"""Days that chance counts as beside the measured spread of a share.
+
+Experiment: width of the band of a share and usual windows below 1%; a noisy spread alone would hide half of a fall.
+"""
+
+# Autocorrelation.
+
+CLEAR_MEMORY: Final = 2.0
+"""Standard errors below which an autocorrelation counts as none.
+
+Paper: Bartlett 1946, https://doi.org/10.2307/2983611: without one its standard error is 1 over the root of the days; 2
+is 5%.
+"""
+MEMORY_NOISE: Final = 1.35
+"""Factor of the noise of a prediction by an autocorrelation that was estimated from the same days.
+
+Experiment: usual days of AR(0.8) and of a random walk below 1%, on series of the health bench.
+"""
+WANDERING: Final = 0.9
+"""Autocorrelation of the wander that a share may have without four weeks showing it.
+
+Experiment: usual windows of a share that wanders by 5%, AR(0.9), below 1%.
+"""
+WANDER_SIZE: Final = 0.05
+"""Standard deviation of that wander, as a part of the share, measured or not.
+
+Experiment: as `WANDERING`, and a share that fell by 15% for two weeks, which it must not hide.
+"""
+DOUBT: Final = 2.0
+"""Factor of a variance measured from four weeks, for how much larger the true one may be.
+
+Derived: 27 over the 2.5% point of chi-squared with 27 degrees of freedom is 1.85, rounded up.
+"""
+WIDE: Final = 1.25
+"""Spread of days, in units of chance, beyond which several days of a share are not judged together.
+
+Derived: of series of 28 days that chance alone moves 3% exceed it: chi-squared above 1.25^2 x 28.
+"""
+
+# Windows, levels and causes.
+
+LEVEL_DAYS: Final = (7, 14, 21, 28)
+"""Windows over which a share is tested beside the day itself.
+
+Derived: whole weeks, up to the history that they are compared with.
+"""
+LEVEL_P: Final = 0.01
+"""P-value below which a window replaces the day.
+
+Derived: `MOST_Q`; a window that is not below it by itself cannot be below it on the board.
+"""
+LEVEL_Z: Final = 2.57
+"""Units of chance within which a window cannot be below `LEVEL_P`, so that its noise need not be computed.
+
+Derived: the 99.5% point of the normal distribution, rounded down.
+"""
+CAUSE_P: Final = 1e-4
+"""P-value below which one share of a whole is taken for the cause, and the others are judged without it.
+
+Derived: `MOST_Q` over a hundred series, about as many as a board has.
+"""
+SILENT_DAYS: Final = 14
+"""Days of silence after which a game has no usual day any more.
+
+Choice: said once a morning for two weeks; then the game is taken for closed.
+"""
+SILENT_LEAST: Final = 7.0
+"""Expected count from which on nothing at all is silence.
+
+Derived: exp(-7) is a chance of one day in a thousand.
+"""
+MOST_OF_NONE: Final = 3.7
+"""Upper bound of an expected count where none came.
+
+Derived: -log(0.025) of Poisson's distribution, rounded up.
+"""
+
+# Incidents.
+
+REACH_DAYS: Final = 28
+"""Days before a flagged one among which the first day of the change is searched.
+
+Derived: the longest window of `LEVEL_DAYS`, which may be what flagged it.
+"""
+RETURN_EVIDENCE: Final = 6.0
+"""Logarithm of the likelihood ratio from which on days favour the old level over the new one.
+
+Paper: Lorden 1971, https://doi.org/10.1214/aoms/1177693055: Page's test errs at most once in exp(6), 400, days.
+"""
+LASTING_DAYS: Final = 14
+"""Days after which a rise that is no worse is a new level.
+
+Derived: two of each weekday, so that the new level has a usual number for each (`FEWEST_WEEKDAYS`).
+"""
+GONE: Final = 2.0
+"""Standard errors below which the deviation of all days of an incident together is gone.
+
+Derived: the 97.5% point of the normal distribution, rounded.
+"""
+
+# What is worth an alarm.
+
+LEAST_CHANGE: Final = 0.10
+"""Relative change of a warning.
+
+Choice: what a person acts on. Beyond chance a change of 2% is true as well, and no reason to get up.
+"""
+MOST_Q: Final = 0.01
+"""Share of false discoveries of a board up to which a day stands out.
+
+Choice: of a hundred days that stand out one may be chance. A board a day keeps false boards below 3% with it.
+"""
+CRITICAL_FALL: Final = 0.50
+"""Relative fall of a critical day.
+
+Choice: half of it is lost.
+"""
+CRITICAL_RISE: Final = 1.00
+"""Relative rise of errors on a critical day.
+
+Choice: they doubled.
+"""
+CRITICAL_WEIGHT: Final = 0.10
+"""Share of its game that a critical segment has.
+
+Choice: a tenth, as `LEAST_CHANGE`: a smaller segment that loses half changes the game by less than a warning.
+"""
+RESTATED: Final = 0.01
+"""Relative change below which a restatement is ignored.
+
+Choice: a tenth of `LEAST_CHANGE` explains no warning.
+"""
+
+# Slow changes of level.
+
+MOST_WEEKS: Final = 8
+"""Weeks from one level to the other.
+
+Choice: two months, the longest that an analyst looks back on a weekly page.
+"""
+FEWEST_WEEKS: Final = 4
+"""Weeks that a change of level needs.
+
+Derived: `WEEKS`; within them the board itself compares the days.
+"""
+LEAST_LEVEL_CHANGE: Final = 0.2
+"""Relative change of a level below which it is not said to have moved.
+
+Choice: twice `LEAST_CHANGE`, since in eight weeks seasons move a level.
+"""
+FEWEST_EVENTS_OF_WEEK: Final = 20.0
+"""Events of a count in a week below which its level is not judged.
+
+Derived: chance alone nearly doubles or halves the ratio of two such weeks in 5% of cases: exp(1.96 (2 / 20)^0.5).
+"""
+
+# Segments.
+
+FEWEST_OF_SEGMENT: Final = 100.0
+"""Total below which a segment is no series of its own.
+
+Derived: in 28 days that is 3.6 a day, of which none on one day is chance (3%): it can show nothing else.
+"""
+FEWEST_OF_SHARE: Final = 30.0
+"""Earlier denominator below which a segment has no share of its own to compare with.
+
+Derived: the standard error of a share of a third is then more than a quarter of it.
+"""
+MOVED_P: Final = 0.01
+"""P-value below which, over the number of segments, a segment is said to have moved.
+
+Derived: `MOST_Q`, corrected by Bonferroni.
+"""
+SURE_P: Final = 0.001
+"""P-value of another segment below which the first one did not change alone.
+
+Derived: `MOST_Q` over ten segments, about as many as a split has.
+"""
+MOST_OF_CHANGE: Final = 0.6
+"""Share of the change that a segment alone has at least.
+
+Experiment: verdicts on six countries, of which one fell, all fell alike, or two moved against each other.
+"""
+AHEAD: Final = 1.5
+"""Multiple of the relative change of all others that a segment alone has at least.
+
+Experiment: as `MOST_OF_CHANGE`.
+"""
+AGAINST: Final = 1 / 3
+"""Share of the gross change below which what is left of it is a shift from one segment to another.
+
+Derived: less than a third is left if one of two opposite changes is more than half of the other.
+"""
+LEAST_ALIKE: Final = 0.05
+"""Share of the gross change below which a segment has no direction of its own when all are said to have moved alike.
+
+Choice: a twentieth, half of `LEAST_CHANGE`.
+"""
+LEAST_OPPOSITE: Final = 0.02
+"""The same when all are said to have moved against the whole (Simpson's paradox).
+
+Choice: smaller than `LEAST_ALIKE`, since a small segment that does not is enough to refute it.
+"""
+FEW_COUNTED: Final = 30.0
+"""Count below which chance is named as the reason why a number far from the usual one is ok.
+
+Derived: a tenth and more (`LEAST_CHANGE`) is then more than half a standard deviation of chance.
+"""

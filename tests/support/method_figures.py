@@ -1,0 +1,934 @@
+"""Figures of the statistical methods, counted on series whose truth is known: coverage, false claims, power, width.
+
+`make methods` runs them at full size and writes `docs/methods/figures.json`, which the pages on methods read. With
+constants of the analysis changed by a fifth, a smaller run of them shows where each constant matters
+(`tests/bench/test_constants.py`). Everything is drawn with fixed seeds, so two runs differ by the code alone.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from math import nan
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pandas import DataFrame
+
+from gamelens.analysis import ads, changes, claims, decomposition, experiments, health, retention
+from gamelens.analysis.experiments.constants import TYPICAL_LIFT
+from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
+from gamelens.analysis.over_days import over_days, over_parts_of_week
+from gamelens.analysis.retention.money_by_age import CohortMoney, fit_decay
+from gamelens.analysis.significance import LEVEL, always_valid_half_width, false_discovery, holm, two_sided
+from support.ad_prices import priced_impressions
+from support.experiment_frames import many, retention_of, shares
+from support.retention_frames import frame_of
+from support.said import said
+from support.tidy_frames import tidy_frame
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Kind = Literal["coverage", "false", "found", "width", "error", "count"]
+
+ROOT: Final = Path(__file__).parents[2]
+FIGURES: Final = ROOT / "docs" / "methods" / "figures.json"
+FIRST: Final = 20_000
+WEEK: Final = np.array([1.0, 1.4, 1.4, 1.0, 0.6, 0.6, 1.0])
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure of a method.
+
+    Attributes:
+        name: what was counted.
+        setting: under which circumstances.
+        kind: coverage of intervals, share of false claims, share of effects found, relative width, error or count.
+        value: the figure.
+        runs: how many series, experiments or boards it is counted on.
+    """
+
+    name: str
+    setting: str
+    kind: Kind
+    value: float
+    runs: int
+
+
+def autocorrelated(rng: np.random.Generator, shape: tuple[int, int], rho: float) -> Floats:
+    """Return standard normal days, shape (series, days), whose successive ones have the correlation *rho*."""
+    noise = rng.standard_normal(shape)
+    for day in range(1, shape[1]):
+        noise[:, day] = rho * noise[:, day - 1] + np.sqrt(1 - rho**2) * noise[:, day]
+    return noise
+
+
+def days_figures(runs: int) -> Iterator[Figure]:
+    """Intervals of ratios over days, changes between periods, weekends, and rates of several networks."""
+    for days in (7, 14, 28, 56):
+        for rho in (0.0, 0.5, 0.8, 0.9):
+            yield _level(runs, days, rho, weekly=False)
+    yield _level(runs, 28, 0.0, weekly=True)
+    yield _level(runs, 28, 0.8, weekly=True)
+    for days in (10, 14, 28):
+        for rho in (0.0, 0.5, 0.8):
+            yield _change(runs, days, rho, 0.0)
+    yield _change(runs, 14, 0.0, 0.112)
+    yield _change(runs, 28, 0.0, 0.077)
+    yield from _weekends(runs)
+    yield from _payers(runs)
+    yield from _clicks(runs)
+    yield from _networks(max(10, runs // 5))
+
+
+def _level(runs: int, days: int, rho: float, *, weekly: bool) -> Figure:
+    rng, day = np.random.default_rng(1), FIRST + np.arange(days)
+    rates = (1 + 0.1 * autocorrelated(rng, (runs, days), rho)) * (WEEK[day % 7] if weekly else 1)
+    low, high = over_days(rates, np.ones_like(rates), day, is_pooled=False).bounds()
+    truth = WEEK.mean() if weekly else 1.0
+    name = "a level holds the long-run mean"
+    setting = f"{days} days, AR({rho})" + (", weekdays differ by 40%" if weekly else "")
+    return Figure(name, setting, "coverage", float(np.mean((low <= truth) & (truth <= high))), runs)
+
+
+def _change(runs: int, days: int, rho: float, effect: float) -> Figure:
+    rng, day = np.random.default_rng(2), FIRST + np.arange(2 * days)
+    later = np.arange(2 * days) >= days
+    rates = (1 + 0.1 * autocorrelated(rng, (runs, 2 * days), rho)) * np.where(later, 1 + effect, 1)
+    claimed = over_days(rates, np.ones_like(rates), day, later=later, is_pooled=False).p_value() < 0.05
+    setting = f"{days} days against {days}, AR({rho})" + (f", {effect:+.1%}" if effect else "")
+    name = "a change that an oracle finds in 80% is found" if effect else "a change is claimed where there is none"
+    return Figure(name, setting, "found" if effect else "false", float(claimed.mean()), runs)
+
+
+def _weekends(runs: int) -> Iterator[Figure]:
+    rng, day = np.random.default_rng(3), FIRST + np.arange(56)
+    later, is_weekend = day >= FIRST + 28, np.isin(day % 7, (2, 3))
+    noise = 1 + 0.1 * rng.standard_normal((runs, 56))
+    for effect in (0.0, -0.2):
+        rates = noise * np.where(later & is_weekend, 1 + effect, 1)
+        found = over_parts_of_week(rates, np.ones_like(rates), day, later=later)
+        is_named = (found.p_value < 0.05) & np.array([part == "weekends" or not effect for part in found.part])
+        name = "a fall on weekends alone is found and named" if effect else "either look claims a change, there is none"
+        share = float(is_named.mean())
+        yield Figure(
+            name, f"28 days against 28{', -20%' if effect else ''}", "found" if effect else "false", share, runs
+        )
+
+
+def _payers(runs: int) -> Iterator[Figure]:
+    rng = np.random.default_rng(4)
+    for name, mean in (("log-normal (sigma 1.5)", np.exp(1.125)), ("Pareto (1.8)", 1.8 / 0.8)):
+        payers = rng.poisson(3.0, (runs, 28))
+        count = int(payers.sum())
+        paid = rng.lognormal(0, 1.5, count) if name.startswith("log") else rng.pareto(1.8, count) + 1
+        money = np.zeros((runs, 28))
+        np.add.at(money.ravel(), np.repeat(np.arange(money.size), payers.ravel()), paid)
+        found = over_days(money, np.full_like(money, 1000.0), FIRST + np.arange(28), is_pooled=False)
+        low, high = found.bounds()
+        truth = 3 * mean / 1000
+        held = float(np.mean((low <= truth) & (truth <= high)))
+        yield Figure("a level of a few payments holds the mean", f"28 days of 3 payers, {name}", "coverage", held, runs)
+        wide = float(np.median(np.log(high / low)))
+        yield Figure("width of that interval (logarithm)", f"28 days of 3 payers, {name}", "width", wide, runs)
+
+
+def _clicks(runs: int) -> Iterator[Figure]:
+    some = max(50, runs // 8)
+    for rho in (0.0, 0.8, 0.9):
+        rng = np.random.default_rng(5)
+        chances = np.clip(0.05 * (1 + 0.1 * autocorrelated(rng, (some, 28), rho)), 0, 1)
+        clicked = rng.binomial(2000, chances)
+        whole = np.full(clicked.shape, 2000.0)
+        days = FIRST + np.arange(28)
+        low, high = over_days(clicked, whole, days, counted="shares", is_pooled=False).bounds()
+        held = float(np.mean((low <= 0.05) & (high >= 0.05)))
+        yield Figure("a rate of counted events holds the mean", f"28 days of 2,000, AR({rho})", "coverage", held, some)
+    rng = np.random.default_rng(6)
+    few = rng.poisson(0.9, (some, 28))
+    low, high = over_days(
+        few, np.full(few.shape, 100.0), FIRST + np.arange(28), counted="events", is_pooled=False
+    ).bounds()
+    is_known = np.isfinite(low)
+    held = float(np.mean(((low <= 0.009) & (high >= 0.009))[is_known]))
+    yield Figure("a rate of rare events holds the mean", "28 days, 25 events", "coverage", held, int(is_known.sum()))
+    yield Figure("a rate of rare events has an interval", "28 days, 25 events", "found", float(is_known.mean()), some)
+
+
+def _networks(pages: int) -> Iterator[Figure]:
+    for alike, setting in (((1.0,) * 6, "alike"), ((1, 1, 1, 0.5, 1, 0), "unlike")):
+        rng, claimed = np.random.default_rng(7), []
+        for _ in range(pages):
+            common = 0.1 * autocorrelated(rng, (1, 28), 0.8)
+            rates = np.concatenate([1 + common + 0.1 * autocorrelated(rng, (1, 28), 0.8 * share) for share in alike])
+            found = over_days(rates, np.ones((6, 28)), FIRST + np.arange(28), against_mean=True)
+            claimed.append(bool((found.p_value() < 0.05 / 6).any()))
+        name = "a page claims one of six networks that pay alike"
+        yield Figure(name, f"28 days, AR(0.8), correlations {setting}", "false", float(np.mean(claimed)), pages)
+
+
+def health_figures(runs: int) -> Iterator[Figure]:
+    """Days and windows of the health board, and incidents, on series that follow processes with known parameters."""
+    yield from _judged_levels(runs)
+    yield from _judged_shares(runs)
+    yield from _incidents(max(10, runs // 10))
+
+
+def level_figures(runs: int) -> Iterator[Figure]:
+    """Slow changes of level, restatements, and what is watched and said of small numbers."""
+    yield from _slow_levels(max(10, runs // 20))
+    yield from _explained()
+
+
+def segment_figures(runs: int) -> Iterator[Figure]:
+    """Segments behind a change."""
+    yield from _segments(max(10, runs // 20))
+
+
+def board_figures(runs: int) -> Iterator[Figure]:
+    """Boards of the simulated games."""
+    yield from _worlds(max(2, runs // 50))
+
+
+def _counts(rng: np.random.Generator, process: str, shape: tuple[int, int]) -> Floats:
+    week = WEEK[(FIRST + np.arange(shape[1])) % 7]
+    if process == "Poisson":
+        return rng.poisson(400 * week, shape).astype("float64")
+    if process == "few":
+        return rng.poisson(6, shape).astype("float64")
+    if process == "random walk":
+        return 5000 * week * np.exp(np.cumsum(0.04 * rng.standard_normal(shape), axis=1))
+    return rng.poisson(5000 * week * np.exp(0.1 * autocorrelated(rng, shape, float(process)))).astype("float64")
+
+
+def _judge(levels: Levels, day: int, is_usual: Flags) -> Baseline:
+    return [levels.judge(number, is_usual) for number in range(14, day + 1)][-1]
+
+
+def _judged_levels(runs: int) -> Iterator[Figure]:
+    days = 45
+    for process in ("Poisson", "few", "0.0", "0.8", "random walk", "money"):
+        rng, shape = np.random.default_rng(8), (runs, days)
+        is_money = process == "money"
+        values = np.exp(6 + 0.3 * rng.standard_normal(shape)) if is_money else _counts(rng, process, shape)
+        shown = {"0.0": "days vary by 10%", "0.8": "AR(0.8), 10%", "Poisson": "Poisson, 400 a day"}
+        setting = {"few": "Poisson, 6 a day", "money": "money, log-normal 0.3"}.get(
+            process, shown.get(process, process)
+        )
+        base = _judge(Levels(values, is_count=not is_money), days - 1, np.ones(shape, dtype=bool))
+        p = two_sided(base.z, base.noise_days)
+        yield Figure("a usual day has p below 1%", setting, "false", float(np.mean(p < 0.01)), runs)
+        held = (base.own_low <= base.expected) & (base.expected <= base.own_high)
+        yield Figure("the interval of a change holds no change", setting, "coverage", float(held.mean()), runs)
+        width = float(np.median(base.own_high / base.expected - base.own_low / base.expected))
+        yield Figure("width of the interval of a change", setting, "width", width, runs)
+        if process in ("Poisson", "0.0", "money"):
+            fallen = values.copy()
+            fallen[:, -1] *= 0.4 if is_money else 0.8 if process == "Poisson" else 0.6
+            found = _judge(Levels(fallen, is_count=not is_money), days - 1, np.ones(shape, dtype=bool))
+            fall = {"Poisson": "-20%", "0.0": "-40%", "money": "-60%"}[process]
+            share = float(np.mean(two_sided(found.z, found.noise_days) < 0.001))
+            yield Figure("a fall of one day has p below 0.1%", f"{setting}, {fall}", "found", share, runs)
+    rng = np.random.default_rng(9)
+    odd = _counts(rng, "0.0", (runs, days))
+    odd[np.arange(runs), rng.integers(20, 40, runs)] *= 2.0
+    base = _judge(Levels(odd, is_count=True), days - 1, np.ones(odd.shape, dtype=bool))
+    held = (base.own_low <= base.expected) & (base.expected <= base.own_high)
+    yield Figure(
+        "the interval of a change holds no change", "one doubled day before", "coverage", float(held.mean()), runs
+    )
+    wide = float(np.median(base.own_high / base.expected - base.own_low / base.expected))
+    yield Figure("width of the interval of a change", "one doubled day before", "width", wide, runs)
+    short = _judge(Levels(odd[:, :24], is_count=True), 23, np.ones((runs, 24), dtype=bool))
+    yield Figure("a day is judged", "24 days of history", "found", float(np.isfinite(short.z).mean()), runs)
+    rare = np.where(rng.random((runs, days)) < 0.55, np.exp(3 + rng.standard_normal((runs, days))), 0.0)
+    judged = _judge(Levels(rare, is_count=False), days - 1, np.ones(rare.shape, dtype=bool))
+    yield Figure("a day is judged", "money on 55% of the days", "found", float(np.isfinite(judged.z).mean()), runs)
+
+
+def _judged_shares(runs: int) -> Iterator[Figure]:
+    days = 56
+    for process in ("chance", "wander of 5%", "days vary by 10%"):
+        rng = np.random.default_rng(10)
+        noise = {"chance": 0.0, "wander of 5%": 0.05, "days vary by 10%": 0.1}[process]
+        rho = 0.9 if process == "wander of 5%" else 0.0
+        chances = np.clip(0.2 * (1 + noise * autocorrelated(rng, (runs, days), rho)), 0, 1)
+        part, whole = rng.binomial(2000, chances).astype("float64"), np.full((runs, days), 2000.0)
+        for length in (1, 7, 28):
+            base = judge_shares(part, whole, np.ones(part.shape, dtype=bool), days=length)
+            p = two_sided(base.z, base.noise_days)
+            setting = f"share of 20%, {process}, {length} day{'s' if length > 1 else ''}"
+            yield Figure("a usual window has p below 1%", setting, "false", float(np.mean(p < 0.01)), runs)
+            if length == 1:
+                held = (base.own_low <= base.expected) & (base.expected <= base.own_high)
+                yield Figure("the interval of a change holds no change", setting, "coverage", float(held.mean()), runs)
+                yield Figure("width of the band", setting, "width", float(np.nanmedian(base.high - base.low)), runs)
+        fallen = np.where(np.arange(days) >= days - 14, np.round(part * 0.85), part)
+        found = judge_shares(fallen, whole, np.ones(part.shape, dtype=bool), days=14)
+        share = float(np.mean(two_sided(found.z, found.noise_days) < 0.001))
+        yield Figure("a share that fell has p below 0.1%", f"-15% for 14 days, {process}", "found", share, runs)
+
+
+def _board_of(values: NDArray[Any]) -> DataFrame:
+    """Return scores of games, one a row of *values*, whose players are counted."""
+    games, days = values.shape
+    stamps = pd.date_range("2026-06-01", periods=days, tz="UTC", unit="us")
+    frame = DataFrame(
+        {
+            "timestamp": np.tile(stamps, games),
+            "game_id": np.repeat([str(game) for game in range(games)], days),
+            "game": np.repeat([f"G{game}" for game in range(games)], days),
+            "user_unique": pd.array(values.ravel().astype("int64"), dtype="Int64"),
+        }
+    )
+    return health.score_days(health.measured(frame, {"user_unique": "Players"}))
+
+
+def _incidents(games: int) -> Iterator[Figure]:
+    days = 100
+    rng = np.random.default_rng(11)
+    usual = _counts(rng, "0.0", (games, days)) / 2
+    since = 50
+    flags = {}
+    for name, factor, length in (("none", 1.0, 0), ("-50% for 4 days", 0.5, 4), ("-50% to the end", 0.5, days)):
+        at = (np.arange(days) >= since) & (np.arange(days) < since + length)
+        scores = _board_of(usual * np.where(at, factor, 1.0))
+        flags[name] = scores["is_flagged"].to_numpy().reshape(games, days)
+        if name == "-50% for 4 days":
+            begun = scores["since"].to_numpy().reshape(games, days)[:, since + 3]
+            exact = pd.Timestamp("2026-06-01") + pd.Timedelta(days=since)
+            named = np.array(
+                [pd.notna(day) and abs((pd.Timestamp(day).tz_localize(None) - exact).days) <= 1 for day in begun]
+            )
+            is_open = pd.notna(begun)
+            yield Figure(
+                "an open incident names its first day, within one", name, "found", float(named[is_open].mean()), games
+            )
+    setting = "games whose days vary by 10%"
+    yield Figure("a day is flagged without a fault", setting, "false", float(flags["none"][:, 21:].mean()), games)
+    short, lasting = flags["-50% for 4 days"], flags["-50% to the end"]
+    yield Figure(
+        "a fault is open on its last day", "-50% for 4 days", "found", float(short[:, since + 3].mean()), games
+    )
+    yield Figure(
+        "a fault is open a week after its end", "-50% for 4 days", "false", float(short[:, since + 11].mean()), games
+    )
+    yield Figure("a lasting fault is open after 10 days", "-50%", "found", float(lasting[:, since + 10].mean()), games)
+    yield Figure("a lasting fault is open after 45 days", "-50%", "count", float(lasting[:, since + 45].mean()), games)
+    second = usual * np.where(np.arange(days) >= since, 1.5, 1.0)
+    second[:, 85] = second[:, 85] * 0.6
+    scores = _board_of(second)
+    z = scores["z"].to_numpy().reshape(games, days)[:, 85]
+    yield Figure(
+        "a fall of 40% within a level 50% higher has z below -3",
+        "35 days after the rise",
+        "found",
+        float((z < -3).mean()),
+        games,
+    )
+    silent = usual.copy()
+    silent[:, 80:] = 0
+    rows = _board_of(silent)
+    is_silent = rows["is_silent"].to_numpy().reshape(games, days)
+    yield Figure("a silent game is said to be silent", "first day", "found", float(is_silent[:, 80].mean()), games)
+    yield Figure(
+        "days on which silence is said",
+        "20 days of silence",
+        "count",
+        float(is_silent[:, 80:].sum(axis=1).mean()),
+        games,
+    )
+    small = rng.poisson(9, (games, 60)).astype("float64")
+    small[:, 50] = 0
+    rows = _board_of(small)
+    found = rows["is_silent"].to_numpy().reshape(games, 60)[:, 50]
+    yield Figure("a silent game is said to be silent", "9 players a day", "found", float(found.mean()), games)
+    severity = rows["severity"].cat.codes.to_numpy().reshape(games, 60)
+    yield Figure("mean severity of a lost day", "9 players a day", "count", float(severity[:, 50].mean()), games)
+
+
+def _slow_levels(games: int) -> Iterator[Figure]:
+    for name, last in (("steady", 1.0), ("-40% in eight weeks", 0.6), ("-18% in eight weeks", 0.82)):
+        rng = np.random.default_rng(12)
+        values = _counts(rng, "0.8", (games, 70)) / 50 * np.linspace(1, last, 70)
+        stamps = pd.date_range("2026-06-01", periods=70, tz="UTC", unit="us")
+        moved, widths = 0, []
+        for row in values:
+            count = pd.array(row.astype("int64"), dtype="Int64")
+            frame = DataFrame({"timestamp": stamps, "game_id": "1", "game": "G", "user_unique": count})
+            found = health.levels(health.measured(frame, {"user_unique": "Players"}))
+            moved += int(found["is_moved"].sum())
+            widths += (np.log1p(found["high"]) - np.log1p(found["low"])).tolist()
+        kind: Kind = "false" if name == "steady" else "found"
+        yield Figure("a level is said to have moved", name, kind, moved / games, games)
+        yield Figure("width of the change of a level (logarithm)", name, "width", float(np.median(widths)), games)
+
+
+def _segments(runs: int) -> Iterator[Figure]:
+    """Yield how often the segment behind a change is named, on counts and on shares by country."""
+    stamps = pd.date_range("2026-10-05", periods=30, tz="UTC", unit="us")
+    watch = health.WATCHED["user_unique"]
+    verdicts: dict[str, list[str]] = {}
+    moved: dict[str, list[float]] = {}
+    for name in ("one country -20%", "all countries -8%", "one -30%, one +25%", "nothing"):
+        rng = np.random.default_rng(28)
+        for _ in range(runs):
+            sizes = rng.lognormal(6, 1, 6)
+            now = np.ones(6)
+            if name.startswith("one country"):
+                now[rng.integers(6)] = 0.8
+            elif name.startswith("all"):
+                now[:] = 0.92
+            elif name.startswith("one -30%"):
+                now[:2] = 0.7, 1.25
+            counts = rng.poisson(sizes[:, None] * np.where(np.arange(30) == 29, now[:, None], 1.0))
+            frame = DataFrame(
+                {
+                    "timestamp": np.tile(stamps, 6),
+                    "country_code": pd.Categorical(np.repeat([*"ABCDEF"], 30)),
+                    "user_unique": pd.array(counts.ravel(), dtype="Int64"),
+                }
+            )
+            table = health.segments(frame, watch, "country_code", day=stamps[-1])
+            verdicts.setdefault(name, []).append(str(table["verdict"].iloc[0]))
+            moved.setdefault(name, []).append(float(table["is_moved"].mean()))
+    for name, found in verdicts.items():
+        for verdict in ("one segment", "all alike", "against each other"):
+            share = float(np.mean([given == verdict for given in found]))
+            yield Figure(f'the verdict is "{verdict}"', f"six countries, {name}", "count", share, runs)
+        kind: Kind = "false" if name == "nothing" else "count"
+        yield Figure(
+            "segments that are said to have moved", f"six countries, {name}", kind, float(np.mean(moved[name])), runs
+        )
+    watch, rng = health.WATCHED["retention_d1"], np.random.default_rng(29)
+    opposite, changed = [], []
+    for _ in range(runs):
+        installs = rng.integers(1, 3, (4, 30)).astype("int64")
+        chances = rng.uniform(0.2, 0.5, 4)
+        back = rng.binomial(installs, np.where(np.arange(30) == 29, 0.7, 1.0) * chances[:, None])
+        installs[:, -2] = (installs[:, -2] * rng.choice([1, 8], 4)).astype("int64")
+        frame = DataFrame(
+            {
+                "timestamp": np.tile(stamps, 4),
+                "country_code": pd.Categorical(np.repeat([*"ABCD"], 30)),
+                "new_users": pd.array(installs.ravel(), dtype="Int64"),
+                "retention_retro": (back / np.maximum(np.roll(installs, 1, axis=1), 1)).clip(0, 1).ravel(),
+            }
+        )
+        table = health.segments(frame, watch, "country_code", day=stamps[-1])
+        opposite.append(str(table["verdict"].iloc[0]) in ("opposite", "the mix"))
+        changed.append(float(table["contribution"].abs().sum()))
+    setting = "four countries of one or two installs a day"
+    yield Figure('the verdict is "opposite" or "the mix"', setting, "count", float(np.mean(opposite)), runs)
+    yield Figure("mean gross contribution", setting, "error", float(np.mean(changed)), runs)
+
+
+def _explained() -> Iterator[Figure]:
+    """Yield what restatements explain, which small series are watched, and what is said of small numbers."""
+    rng, days = np.random.default_rng(30), 60
+    stamps = pd.date_range("2026-06-01", periods=days, tz="UTC", unit="us")
+    counts = np.where(np.isin(np.arange(days), np.arange(25, 60, 5)), 0.5, 1.0) * rng.poisson(4000, days)
+    frame = DataFrame(
+        {
+            "timestamp": stamps,
+            "game_id": "1",
+            "game": "G",
+            "user_unique": pd.array(counts.astype("int64"), dtype="Int64"),
+        }
+    )
+    sizes = np.linspace(0.001, 0.02, 7)
+    restated = DataFrame(
+        {
+            "timestamp": stamps[25:60:5],
+            "metric": "user_unique",
+            "field": "user_unique",
+            "before": 1000 * (1 + sizes),
+            "after": 1000.0,
+            "before_as_of": stamps[25:60:5] + pd.Timedelta(days=3),
+        }
+    )
+    daily = health.measured(frame, {"user_unique": "Players"})
+    explained = health.score_days(daily, restatements=restated)["is_restated"].sum()
+    yield Figure("restatements of 0.1% to 2% that explain a fall", "seven days", "count", float(explained), 7)
+    totals = np.geomspace(20, 600, 30)
+    shares_of = rng.poisson(np.repeat(totals / days, days).reshape(30, days))
+    rows = tidy_frame(
+        "ilrd_revenue",
+        timestamp=np.tile(stamps.strftime("%Y-%m-%d"), 30).tolist(),
+        game_id=["1"] * 30 * days,
+        game=["G"] * 30 * days,
+        ilrd_network_name=np.repeat([f"N{place}" for place in range(30)], days).tolist(),
+        ilrd_revenue_event_count=shares_of.ravel().tolist(),
+        ilrd_revenue=(0.01 * shares_of).ravel().tolist(),
+    )
+    series = health.daily([rows], health.watches("network_share"))
+    yield Figure("networks that are watched", "30 of 20 to 600 ads", "count", float(series["segment"].nunique()), 1)
+    letters = 0
+    for mean in (8, 15, 22, 26, 33, 40):
+        few = rng.poisson(mean, (8, 40))
+        few[:, -1] = np.round(mean * rng.uniform(0.75, 1.25, 8))
+        board = health.board(_board_of(few))
+        letters += sum(health.ok_reason(row).__len__() for row in board.to_dict("records"))
+    yield Figure(
+        "letters of the reasons why small numbers are ok", "48 games of 8 to 40 players", "count", float(letters), 48
+    )
+
+
+_ANSWERS: dict[tuple[str, int], list[DataFrame]] = {}
+
+
+def _answers(name: str, seed: int) -> list[DataFrame]:
+    """Return the daily answers of a scenario, from `.cache` where they were drawn before."""
+    path = ROOT / ".cache" / "methods" / f"{name}-{seed}.pickle"
+    if not path.exists():
+        from support.daily_answers import daily_answers
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(pickle.dumps(daily_answers(name, seed=seed)[1]))
+    return _ANSWERS.setdefault((name, seed), pickle.loads(path.read_bytes()))
+
+
+def _worlds(seeds: int) -> Iterator[Figure]:
+    """Boards of the simulated games, without a fault and with three."""
+    false, held, widths, series = [], [], [], []
+    for seed in range(1, seeds + 1):
+        scores = health.score_days(health.daily(_answers("demo", seed)))
+        last = scores[scores["timestamp"] == scores["timestamp"].max()]
+        false.append(bool(last["is_flagged"].any()))
+        known = last[last["change_low"].notna()]
+        held += (known["change_low"].le(0) & known["change_high"].ge(0)).tolist()
+        widths += (known["change_high"] - known["change_low"]).tolist()
+        series.append(len(last))
+    setting = "the demo, nothing wrong"
+    yield Figure("a board has an alarm", setting, "false", float(np.mean(false)), seeds)
+    yield Figure("the interval of a change holds no change", setting, "coverage", float(np.mean(held)), len(held))
+    yield Figure("width of the interval of a change", setting, "width", float(np.median(widths)), len(widths))
+    yield Figure("series on a board", setting, "count", float(np.mean(series)), seeds)
+    flagged, critical, shown, verdicts = [], [], [], []
+    for seed in range(1, seeds + 1):
+        scores = health.score_days(health.daily(_answers("incident", seed)))
+        flagged.append(float(scores["is_flagged"].sum()))
+        critical.append(float((scores["severity"] == "critical").sum()))
+        shown.append(float(scores["window_days"].gt(1).sum()))
+        board = health.board(scores)
+        verdicts.append(float(sum(len(str(text)) for text in board["sentence"])))
+    setting = "three incidents"
+    yield Figure("flagged days of a board", setting, "count", float(np.mean(flagged)), seeds)
+    yield Figure("critical days of a board", setting, "count", float(np.mean(critical)), seeds)
+    yield Figure("days that are judged with the weeks before", setting, "count", float(np.mean(shown)), seeds)
+    yield Figure("letters of a board's sentences", setting, "count", float(np.mean(verdicts)), seeds)
+
+
+def retention_figures(runs: int) -> Iterator[Figure]:
+    """Intervals of retention, variation between install days, and drift."""
+    yield from _average_curves(max(6, runs // 10))
+    yield from _drifts(max(8, runs // 6))
+
+
+def projection_figures(runs: int) -> Iterator[Figure]:
+    """Choice of the curve and bands of its projection."""
+    yield from _projections(max(6, runs // 12))
+
+
+AGES: Final = np.arange(1, 15)
+TRUTHS: Final[dict[str, tuple[Callable[[Floats], Floats], int]]] = {
+    "BG/BB, 140 a day": (lambda ages: 0.6 * _beta_geometric(ages, 1.2, 3.0), 140),
+    "power law, 500 a day": (lambda ages: 0.35 * ages**-0.6, 500),
+    "stretched exponential, 400 a day": (lambda ages: np.exp(-0.916 * ages**0.4), 400),
+    "stretched exponential, 3,000 a day": (lambda ages: 0.6 * np.exp(-0.4 * ages**0.5), 3000),
+}
+
+
+def _beta_geometric(ages: Floats, gamma: float, delta: float) -> Floats:
+    """Return E[(1 - theta)^n] for theta ~ Beta(gamma, delta)."""
+    from scipy.special import betaln
+
+    return np.asarray(np.exp(betaln(gamma, delta + ages) - betaln(gamma, delta)))
+
+
+def _cohorts(rng: np.random.Generator, shares: Floats, size: int, days: int, spread: float) -> DataFrame:
+    """Return install days of *size* players whose retention at each age differs by *spread* from day to day."""
+    levels = np.exp(spread * rng.standard_normal((days, 1)) - spread**2 / 2)
+    counts = rng.binomial(size, np.minimum(levels * shares, 1))
+    return frame_of([size] * days, counts, [*range(1, len(shares) + 1)])
+
+
+def _average_curves(runs: int) -> Iterator[Figure]:
+    shares = np.asarray(0.4 * AGES**-0.5, dtype="float64")
+    for days, spread in ((28, 0.0), (28, 0.15), (10, 0.15)):
+        rng, widths = np.random.default_rng(13), []
+        held: list[float] = []
+        plain: list[float] = []
+        for _ in range(runs):
+            frame = _cohorts(rng, shares, 400, days, spread)
+            for widened, kept in ((True, held), (False, plain)):
+                curve = retention.average_curve(frame, widened=widened)
+                kept.append(float(np.mean((curve["low"] <= shares) & (shares <= curve["high"]))))
+                if widened:
+                    widths.append(float(((curve["high"] - curve["low"]) / curve["retention"]).mean()))
+        setting = f"{days} install days of 400 that differ by {spread:.0%}"
+        yield Figure("a widened curve holds retention", setting, "coverage", float(np.mean(held)), runs)
+        yield Figure("a plain curve holds retention", setting, "coverage", float(np.mean(plain)), runs)
+        yield Figure("width of a widened curve", setting, "width", float(np.mean(widths)), runs)
+    for rho in (0.8, 0.9):
+        rng, held = np.random.default_rng(14), []
+        for _ in range(runs):
+            chances = np.clip(0.4 * (1 + 0.1 * autocorrelated(rng, (1, 28), rho)), 0, 1).T
+            row = retention.average_curve(frame_of([1000] * 28, rng.binomial(1000, chances), [1]), widened=True).iloc[0]
+            held.append(bool(row["low"] <= 0.4 <= row["high"]))
+        name, setting = "a widened curve holds retention", f"28 install days of 1,000, AR({rho}) of 10%"
+        yield Figure(name, setting, "coverage", float(np.mean(held)), runs)
+
+
+def _drifts(runs: int) -> Iterator[Figure]:
+    shares = np.asarray(0.4 * AGES**-0.5, dtype="float64")
+    for last, spread in ((1.0, 0.0), (1.0, 0.15), (0.75, 0.0)):
+        rng, claimed = np.random.default_rng(15), []
+        for _ in range(runs):
+            levels = np.linspace(1, last, 28) * np.exp(spread * rng.standard_normal(28) - spread**2 / 2)
+            counts = rng.binomial(400, np.minimum(np.outer(levels, shares), 1))
+            (claim,) = said(retention.drift(frame_of([400] * 28, counts, AGES, until=29)))
+            claimed.append(claim.direction in ("lower", "higher"))
+        name = "a drift is claimed" if last == 1 else "a drift to three quarters is found"
+        setting = f"28 install days of 400 that differ by {spread:.0%}"
+        yield Figure(name, setting, "false" if last == 1 else "found", float(np.mean(claimed)), runs)
+
+
+def _projections(runs: int) -> Iterator[Figure]:
+    ahead = np.array([30.0, 90.0])
+    for name, (truth, size) in TRUTHS.items():
+        for spread in (0.0, 0.1) if name.startswith("BG/BB") else (0.0,):
+            rng, held, errors, widths, chosen, rejected = np.random.default_rng(16), [], [], [], [], []
+            for seed in range(runs):
+                frame = _cohorts(rng, truth(AGES.astype("float64")), size, 28, spread)
+                lines = retention.project_retention(frame, ages=[30, 90], seed=seed, draws=400)
+                low, high, value = (lines[column].to_numpy(dtype="float64") for column in ("low", "high", "retention"))
+                held.append((low <= truth(ahead)) & (truth(ahead) <= high))
+                errors.append(np.abs(value / truth(ahead) - 1))
+                widths.append(np.log(high / low))
+                table = retention.compare_curves(frame)
+                chosen.append(str(lines["model"].iloc[0]))
+                rejected.append(float(table["fit_p_value"].max()) < 0.01)
+            setting = name + (", days differ by 10%" if spread else "")
+            by_age = np.mean(held, axis=0)
+            for place, age in enumerate(("D30", "D90")):
+                yield Figure(f"the band from 14 ages holds {age}", setting, "coverage", float(by_age[place]), runs)
+                yield Figure(
+                    f"median error of {age}", setting, "error", float(np.median(np.array(errors)[:, place])), runs
+                )
+                yield Figure(
+                    f"width of the band of {age} (logarithm)",
+                    setting,
+                    "width",
+                    float(np.mean(np.array(widths)[:, place])),
+                    runs,
+                )
+            right = setting.partition(",")[0].replace("stretched exponential", "Weibull")
+            yield Figure(
+                "the family of the truth is chosen",
+                setting,
+                "found",
+                float(np.mean([model == right for model in chosen])),
+                runs,
+            )
+            yield Figure("no family is said to fit", setting, "false", float(np.mean(rejected)), runs)
+
+
+def value_figures(runs: int) -> Iterator[Figure]:
+    """Lifetime value: measured money per new player, and the decay of money with age."""
+    for name, rate, sigma in (("many payers", 0.05, 1.0), ("few payers", 0.004, 1.5)):
+        rng, held, widths = np.random.default_rng(17), [], []
+        mean = 500 * rate * np.exp(sigma**2 / 2) / 500
+        for _ in range(runs):
+            payers = rng.poisson(500 * rate, 28)
+            money = np.array([rng.lognormal(0, sigma, count).sum() for count in payers])
+            cohorts = CohortMoney(FIRST + np.arange(28), np.full(28, 500.0), money[:, None], np.ones((28, 1), bool))
+            band, _ = cohorts.value(0.95)
+            held.append(bool(band.low[0] <= mean <= band.high[0]))
+            widths.append(float(np.log(band.high[0] / max(band.low[0], 1e-9))))
+        setting = f"28 install days of 500, {name}"
+        yield Figure("measured money per new player holds the truth", setting, "coverage", float(np.mean(held)), runs)
+        yield Figure("width of measured money (logarithm)", setting, "width", float(np.median(widths)), runs)
+    short = CohortMoney(
+        FIRST + np.arange(28), np.full(28, 500.0), np.ones((28, 40)), np.arange(40) <= (27 - np.arange(28))[:, None]
+    )
+    yield Figure("ages that are measured", "28 install days", "count", float(short.measured_ages()), 1)
+    for name, rate in (("daily money", 40.0), ("hardly any purchase", 0.02)):
+        rng, off = np.random.default_rng(18), []
+        ages, cohort = np.tile(np.arange(1, 21), 20), np.repeat(np.arange(20), 20)
+        players = np.full(400, 50.0)
+        for _ in range(runs):
+            money = rng.poisson(rate * (1 + ages) ** -0.3).astype("float64")
+            decay = fit_decay(money, players, ages, cohort)
+            off.append(nan if decay is None else float(decay.by_age(np.array([60]))[0] / (rate / 50 * 61**-0.3) - 1))
+        yield Figure(
+            "median error of the money at D60", f"decay of 0.3, {name}", "error", float(np.nanmedian(np.abs(off))), runs
+        )
+
+
+def experiment_figures(runs: int) -> Iterator[Figure]:
+    """Arms within days, looks each morning, sample ratios and selections among many arms."""
+    yield from _arms(max(30, runs // 4))
+    yield from _looks(max(30, runs // 10))
+    yield from _splits(max(10, runs // 6))
+    yield from _builds(max(10, runs // 8))
+
+
+def _arms(runs: int) -> Iterator[Figure]:
+    for players, effect in ((3000, 0.0), (3000, 0.02), (40, 0.0)):
+        rng = np.random.default_rng(19)
+        control, treated = rng.binomial(players, 0.3, runs), rng.binomial(players, 0.3 + effect, runs)
+        compared = experiments.compare(many(players, control, treated))
+        setting = f"{players:,} players an arm, D1 of 30%" + (f", {effect:+.0%}" if effect else "")
+        held = (compared["low"] <= effect) & (effect <= compared["high"])
+        clear = compared["p_value"] < 0.05
+        yield Figure("a difference holds the truth", setting, "coverage", float(held.mean()), runs)
+        yield Figure("p is below 5%", setting, "found" if effect else "false", float(clear.mean()), runs)
+        ratio = (compared["always_high"] - compared["always_low"]) / (compared["high"] - compared["low"])
+        yield Figure(
+            "an always-valid interval as a multiple of one look's", setting, "width", float(ratio.median()), runs
+        )
+    rng = np.random.default_rng(20)
+    selected, covered = 0, 0
+    for _ in range(max(10, runs // 8)):
+        effects = np.where(np.arange(20) < 2, 0.03, 0.0)
+        arms = {"ctrl": (int(rng.binomial(2000, 0.3)), 2000)}
+        arms |= {f"v{place:02}": (int(rng.binomial(2000, 0.3 + effect)), 2000) for place, effect in enumerate(effects)}
+        rows = experiments.compare(shares(arms))
+        is_chosen = (rows["p_adjusted"] < 0.05).to_numpy()
+        selected += int(is_chosen.sum())
+        covered += int(((rows["low"] <= effects) & (effects <= rows["high"])).to_numpy()[is_chosen].sum())
+    yield Figure(
+        "a selected interval holds the truth",
+        "20 variants, two better",
+        "coverage",
+        covered / max(selected, 1),
+        selected,
+    )
+
+
+def _looks(runs: int) -> Iterator[Figure]:
+    rng, scale = np.random.default_rng(21), TYPICAL_LIFT * 0.3
+    daily = 0.3 * 0.7 / 100
+    sums = np.cumsum(rng.binomial(100, 0.3, (2, 10 * runs, 60)), axis=2)
+    days = np.arange(1, 61)
+    apart, errors = (sums[0] - sums[1]) / (100 * days), np.sqrt(2 * daily / days)
+    always = np.array([always_valid_half_width(float(error), scale) for error in errors])
+    setting = "60 mornings, 100 players a day and arm, no effect"
+    for name, half in (("the always-valid interval", always), ("the interval of one look", 1.96 * errors)):
+        has_erred = (np.abs(apart) > half).any(axis=1)
+        yield Figure(f"{name} excludes 0 on any morning", setting, "false", float(has_erred.mean()), 10 * runs)
+
+
+def _splits(runs: int) -> Iterator[Figure]:
+    stamps = pd.date_range("2026-10-01", periods=28, tz="UTC", unit="us")
+    for players, share in ((300, 0.5), (8, 0.5), (300, 0.47)):
+        rng, suspect, p_days = np.random.default_rng(22), [], []
+        for _ in range(runs):
+            new = rng.binomial(players, share, 28)
+            frame = DataFrame(
+                {
+                    "timestamp": np.repeat(stamps, 2),
+                    "ab_variant_id": ["ctrl", "new"] * 28,
+                    "new_users": np.column_stack([players - new, new]).ravel(),
+                }
+            )
+            rows = experiments.sample_ratio(frame)
+            suspect.append(bool(rows["is_suspect"].any()))
+            p_days.append(float(rows["p_days"].iloc[0]))
+        setting = f"28 days of {players}, {share:.0%} in the variant"
+        kind: Kind = "false" if share == 0.5 else "found"
+        yield Figure("a split is called suspect", setting, kind, float(np.mean(suspect)), runs)
+        if share == 0.5:
+            yield Figure("p of the days is below 5%", setting, "false", float(np.mean(np.array(p_days) < 0.05)), runs)
+    reach = experiments.detectable_effects(shares({"ctrl": (1200, 4000), "new": (1230, 4000)}))
+    yield Figure("smallest visible lift", "4,000 players an arm, 30%", "width", float(reach["minimal_lift"].iloc[0]), 1)
+    days = [(stamps[day], arm, 1, 60, 20) for day in range(28) for arm in ("ctrl", "new")]
+    timed = experiments.detectable_effects(retention_of(days, arm="ab_variant_id"), lift=0.05)
+    yield Figure(
+        "lift that a quarter shows", "60 players a day and arm, 33%", "width", float(timed["quarter_lift"].iloc[0]), 1
+    )
+    best = [
+        experiments.probability_best(shares({"ctrl": (100, 500), "new": (110, 500)}), seed=seed) for seed in range(20)
+    ]
+    chances = [float(table["chance_best"].iloc[-1]) for table in best]
+    yield Figure(
+        "spread of the chance to be best between seeds", "500 players an arm", "error", float(np.std(chances)), 20
+    )
+    came, steps, long = retention_of(days, arm="ab_variant_id"), [], 0
+    compared = experiments.compare(came)
+    for lift in np.geomspace(0.03, 0.2, 12):
+        step = experiments.next_steps(compared, experiments.detectable_effects(came, lift=float(lift)))
+        steps.append(str(step["step"].iloc[0]))
+        long += bool(claims.of(step)["most_days"].notna().any())
+    setting = "60 players a day and arm, lifts of 3% to 20%"
+    yield Figure("the advice is to stop", setting, "count", steps.count("stop") / len(steps), len(steps))
+    yield Figure("a test is said to take more than a year", setting, "count", long / len(steps), len(steps))
+
+
+def _builds(runs: int) -> Iterator[Figure]:
+    for rho in (0.0, 0.5, 0.8):
+        rng, claimed = np.random.default_rng(23), []
+        for _ in range(runs):
+            chances = np.clip(0.2 * (1 + 0.05 * autocorrelated(rng, (1, 28), rho)[0]), 0, 1)
+            stamps = pd.date_range("2026-08-03", periods=28, tz="UTC")
+            rows = [
+                (day, "x", 1, 3000, int(rng.binomial(3000, chance)))
+                for day, chance in zip(stamps, chances, strict=True)
+            ]
+            compared = experiments.compare(retention_of(rows, arm="first_build"), since=str(stamps[14].date()))
+            claimed.append(bool(compared.iloc[0]["p_value"] < 0.05))
+        yield Figure(
+            "two builds without a difference get a claim",
+            f"14 days against 14, AR({rho}) of 5%",
+            "false",
+            float(np.mean(claimed)),
+            runs,
+        )
+
+
+def ad_figures(runs: int) -> Iterator[Figure]:
+    """ECPM like for like, rates with their leader, decomposition and price changes, concentration."""
+    some = max(15, runs // 10)
+    held, advised = [], []
+    for seed in range(some):
+        frame = priced_impressions({"A": 1.1, "B": 1.0}, seed=seed)
+        row = ads.ecpm_index(frame, confidence=0.9).set_index("network").loc["A"]
+        held.append(bool(row["low"] <= 1.1 <= row["high"]))
+        equal = priced_impressions(dict.fromkeys("ABCD", 1.0), seed=seed, impressions=5, only_in={"D": 2})
+        advised.append(said(ads.ecpm_index(equal))[-1].direction == "higher")
+    yield Figure(
+        "the index of a dearer network holds the truth", "28 days, +10%", "coverage", float(np.mean(held)), some
+    )
+    yield Figure(
+        "a network is advised though all pay alike", "28 days, four networks", "false", float(np.mean(advised)), some
+    )
+    advised = []
+    for seed in range(some):
+        others = {"B": 1, "C": 1 + seed % 2}
+        apart = priced_impressions({"A": 1.4, "B": 1.0, "C": 1.0}, seed=seed, only_in=others)
+        advised.append(said(ads.ecpm_index(apart))[-1].direction == "higher")
+    yield Figure(
+        "a network is advised on the cells that others share",
+        "a third or two thirds of its impressions",
+        "count",
+        float(np.mean(advised)),
+        some,
+    )
+    stamps = [str(day) for day in pd.date_range("2026-08-03", periods=56)]
+    for setting, change in (("no change", 1.0), ("-10% of one network", 0.9)):
+        claims = []
+        for seed in range(some):
+            rng = np.random.default_rng([24, seed])
+            money = (
+                100 * (1 + 0.1 * rng.standard_normal((2, 56))) * np.where(np.arange(56) >= 28, [[change], [1.0]], 1.0)
+            )
+            frame = tidy_frame(
+                "ilrd_revenue",
+                timestamp=stamps * 2,
+                ilrd_network_name=["A"] * 56 + ["B"] * 56,
+                ilrd_revenue_event_count=[1000] * 112,
+                ilrd_revenue=money.ravel().tolist(),
+            )
+            changed = decomposition.price_changes(*decomposition.split_in_halves(frame), "ilrd_network_name")
+            claims.append(bool((changed["p_adjusted"] < 0.05).any()))
+        kind: Kind = "false" if change == 1 else "found"
+        yield Figure(
+            "a change of a price is claimed", f"28 days against 28, {setting}", kind, float(np.mean(claims)), some
+        )
+    rng = np.random.default_rng(25)
+    degrees = []
+    for concentration in np.linspace(0.5, 8, 60):
+        parts = rng.dirichlet(np.full(16, concentration))
+        frame = tidy_frame(
+            "ilrd_revenue",
+            timestamp=["2026-08-03"] * 16,
+            ilrd_network_name=[f"N{place}" for place in range(16)],
+            ilrd_revenue_event_count=[1000] * 16,
+            ilrd_revenue=(1000 * parts).tolist(),
+        )
+        degrees += ads.concentration(frame, "ilrd_network_name")["degree"].astype("str").tolist()
+    for degree in ("spread", "concentrated"):
+        share = float(np.mean([named == degree for named in degrees]))
+        yield Figure(f"a market is called {degree}", "60 markets of sixteen networks", "count", share, 60)
+    rng, wide = np.random.default_rng(26), []
+    for _ in range(some):
+        players = rng.poisson(60, 28)
+        money = rng.lognormal(0, 3.2, 28)
+        frame = tidy_frame(
+            "revenue", timestamp=stamps[:28], revenue=money.tolist(), revenue_event_count=players.tolist()
+        )
+        wide.append(float(changes.change(frame)["ratio_low"].notna().mean()))
+    yield Figure(
+        "a change of money has a percentage", "14 days against 14, log-normal 3.2", "count", float(np.mean(wide)), some
+    )
+
+
+def claim_figures(runs: int) -> Iterator[Figure]:
+    """Corrections: for the rows of a result, for the days of a board, for the claims of a page."""
+    rng = np.random.default_rng(27)
+    p = rng.random((runs, 20))
+    wrong = np.mean([(holm(pd.Series(row)) < LEVEL).any() for row in p])
+    yield Figure("a result with nothing in it makes a claim", "20 rows (Holm)", "false", float(wrong), runs)
+    effects = np.where(np.arange(20) < 5, 3.5, 0.0)
+    z = effects + rng.standard_normal((runs, 20))
+    q = false_discovery(two_sided(z).T).T
+    found = q <= 0.05
+    share = np.mean(found[:, 5:].sum(axis=1) / np.maximum(found.sum(axis=1), 1))
+    yield Figure("claims that are false", "20 tests, five effects (Benjamini, Hochberg)", "false", float(share), runs)
+    wrong_families = []
+    for _ in range(runs):
+        families = [np.where(place < 2, 3.5, 0.0) + rng.standard_normal(4) for place in range(8)]
+        p_values = [holm(pd.Series(two_sided(family))).to_numpy() for family in families]
+        least = np.array([float(np.min(family)) for family in p_values])
+        is_selected = false_discovery(least[:, None])[:, 0] <= 0.05
+        level = 0.05 * is_selected.sum() / 8
+        claims = [bool((family <= level).any()) for family in p_values]
+        wrong_families.append(sum(claims[2:]) / max(sum(claims), 1))
+    setting = "eight results of four rows, two with effects (Benjamini, Bogomolov)"
+    yield Figure("results that claim something false", setting, "false", float(np.mean(wrong_families)), runs)
+
+
+METHODS: Final[dict[str, Callable[[int], Iterator[Figure]]]] = {
+    "days": days_figures,
+    "health": health_figures,
+    "levels": level_figures,
+    "segments": segment_figures,
+    "boards": board_figures,
+    "retention": retention_figures,
+    "projection": projection_figures,
+    "value": value_figures,
+    "experiments": experiment_figures,
+    "ads": ad_figures,
+    "claims": claim_figures,
+}
+
+
+def figures_of(methods: list[str], runs: int) -> dict[str, list[Figure]]:
+    """Return the figures of each method."""
+    return {method: [*METHODS[method](runs)] for method in methods}
+
+
+def main() -> None:
+    """Write the figures of all methods, or print those that the arguments name as JSON: RUNS METHOD ..."""
+    if len(sys.argv) > 1:
+        found = figures_of(sys.argv[2:], int(sys.argv[1]))
+        print(json.dumps({method: [asdict(figure) for figure in figures] for method, figures in found.items()}))
+        return
+    runs = 1000
+    found = figures_of([*METHODS], runs)
+    rows = {method: [asdict(figure) for figure in figures] for method, figures in found.items()}
+    day = datetime.now(UTC).date().isoformat()
+    FIGURES.write_text(json.dumps({"made": day, "runs": runs, "figures": rows}, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
