@@ -164,3 +164,20 @@ def test_income_is_not_what_was_spent(tmp_path: Path) -> None:
     with pytest.raises(BadQuery, match="has no column of costs"):
         outside_data.in_dollars(both)
     assert np.isclose(outside_data.in_dollars(both, "Proceeds (USD)")["spend"].sum(), 38)
+
+
+@pytest.mark.parametrize(
+    ("cell", "currency"),
+    [
+        ("1200,50 грн", "UAH"),
+        ("1.200,50 đ", "VND"),
+        ("1,200.50 บาท", "THB"),
+        ("1,200.50 ש''ח", None),
+        ("KSh 1,200.50", "KES"),
+    ],
+)
+def test_words_of_currencies_stand_beside_numbers(tmp_path: Path, cell: str, currency: str | None) -> None:
+    cell = cell.replace("''", '""')
+    path = written(tmp_path / "words.csv", "Day;Cost", f'2026-11-01;"{cell}"', f'2026-11-02;"{cell}"')
+    column = gl.read_table(path).column("Cost")
+    assert (column.currency, column.values.tolist()) == (currency or "ILS", [1200.5, 1200.5])

@@ -586,7 +586,7 @@ def test_a_unit_in_brackets_is_a_currency(file: WriteFile, header: str, cells: s
     [
         ("Spend", "¥1200", 'currency="CNY" or currency="JPY"'),
         ("Kostnad (kr)", "12", 'currency="DKK" or currency="ISK"'),
-        ("Cost (บาท)", "12", 'pass currency="..." with its code'),
+        ("Cost (ကျပ်)", "12", 'pass currency="..." with its code'),
     ],
 )
 def test_the_currencies_that_a_symbol_may_mean_are_proposed(

@@ -24,6 +24,8 @@ _MEANT: Final[dict[str, Currencies]] = {
     **{symbol: frozenset({code}) for code, symbols in _TABLE["one"].items() for symbol in symbols},
     **{symbol: frozenset(codes.split()) for symbol, codes in _TABLE["several"].items()},
 }
+CURRENCY_NAMES: Final = frozenset(_MEANT)
+"""Symbols and names of currencies, in small letters."""
 _SPELLED: Final = "|".join(
     re.escape(name) for name in _MEANT if len(name) > 2 and name.isascii() and name[-1].isalpha()
 )

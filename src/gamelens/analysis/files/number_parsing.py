@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from gamelens.analysis.files.currency_names import currencies_of, is_currency
+from gamelens.analysis.files.currency_names import CURRENCY_NAMES, currencies_of, is_currency
 from gamelens.analysis.files.decimal_digits import ARABIC_DECIMAL_MARK, ascii_digits_of
 from gamelens.analysis.files.magnitudes import power_of, word_pattern
 from gamelens.errors import BadQuery
@@ -26,9 +26,12 @@ Mark = Literal[".", ","]
 MARKS: Final[tuple[Mark, ...]] = (".", ",")
 
 _MACHINE: Final = r"^-?(?:(?:0|[1-9]\d{0,17})(?:\.\d+)?(?:[eE][-+]?\d+)?|inf)$"
+_SPELLED: Final = "|".join(
+    re.escape(name) for name in sorted(CURRENCY_NAMES, key=len, reverse=True) if len(name) > 3 or not name.isascii()
+)
 _UNIT: Final = (
-    r"[A-Z]{3}|[A-Z]{0,3} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|kr\.?|Kr\.?|zł|Kč|Ft|lei|Lei|лв\.?|руб\.?|р\.|TL|Rs\.?|Rp\.?|RM|R"
-    r"|S?Fr\.?|元|円|원|S/\.?|[دجر]\.[إأبتسعقكم]\.?|ريال|درهم"
+    rf"[A-Z]{{3}}|[A-Z]{{0,3}} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|\$US|(?i:{_SPELLED})\.?"
+    r"|kr\.?|Kr\.?|Ft|lei|Lei|TL|Rs\.?|Rp\.?|RM|R|KSh|S/\.?|S?Fr\.?|[دجر]\.[إأبتسعقكم]\.?|ريال|درهم"
 )
 _PARTS: Final = (
     rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
