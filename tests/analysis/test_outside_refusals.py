@@ -186,9 +186,11 @@ def test_a_refusal_says_how_many_cells_are_at_fault(file: WriteFile) -> None:
     assert outside_data.in_dollars(path, missing=["soon", "late"])["spend"].sum() == 20.5
     rows = [row.replace("2026-11-03", "Pause").replace("2026-11-02", "Holiday") for row in rows]
     path = file("\n".join(["Date,Network,Cost (USD)", *rows, ""]))
-    with pytest.raises(BadQuery, match=r"one of 2 such cells: totals=\['Holiday', 'Pause'\] leaves the rows out"):
+    with pytest.raises(
+        BadQuery, match=r"one of 2 such cells: leave_out=\{'Date': \['Holiday', 'Pause'\]\} leaves the rows out"
+    ):
         outside_data.in_dollars(path, missing=["soon", "late"])
-    assert len(outside_data.in_dollars(path, missing=["soon", "late"], totals=["Holiday", "Pause"])) == 3
+    assert len(outside_data.in_dollars(path, missing=["soon", "late"], leave_out={"Date": ["Holiday", "Pause"]})) == 3
 
 
 @pytest.mark.parametrize("is_workbook", [False, True])

@@ -10,6 +10,7 @@ import pytest
 import gamelens as gl
 from gamelens.analysis import outside_data
 from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
 
 
 def written(path: Path, header: str, *rows: str) -> Path:
@@ -52,13 +53,21 @@ def written(path: Path, header: str, *rows: str) -> Path:
         ("Bezahlt", "ja", ""),
         ("A/F", "A", "F"),
         ("Status", "P", "C"),
+        ("Situação", "Emitida", "Substituída por 4440"),
+        ("Tip", "Publicitate", "Restituire"),
+        ("Type", "charge", "stripe_fee"),
+        ("Art", "Media", "Agenturhonorar"),
+        ("is_current", "true", "false"),
+        ("Include?", "yes", "no"),
+        ("Paid on", "2026-11-20", ""),
+        ("Bezahlt am", "20.11.2026", ""),
     ],
 )
 def test_rows_that_are_not_spent_are_asked_about(tmp_path: Path, header: str, done: str, other: str) -> None:
     """Both steps that the refusal names work, and a file without such rows asks nothing."""
     rows = [f"2026-11-0{day},{'de' if day % 2 else 'us'},{other if day > 4 else done},1{day}" for day in range(1, 7)]
     path = written(tmp_path / "costs.csv", f"Day,Country,{header},Cost (USD)", *rows)
-    with pytest.raises(BadQuery, match="counts rows of") as refused:
+    with pytest.raises(BadQuery, match=r"counts rows of|is above 0 in 2 rows of") as refused:
         outside_data.in_dollars(path)
     for texts, total in (([other], 50), ([], 81)):
         assert f'{header}": {texts!r}}}' in str(refused.value).replace(f"'{header}'", f'"{header}"')
@@ -83,6 +92,8 @@ def test_rows_that_are_not_spent_are_asked_about(tmp_path: Path, header: str, do
         ("Gender", ("F", "M")),
         ("Network type", ("Search", "Display")),
         ("Status", ("paid", "paid late")),
+        ("Ad group", ("Fee", "Tax")),
+        ("Creative", ("Red", "Blue")),
     ],
 )
 def test_what_tells_no_state_of_a_row_is_not_asked_about(tmp_path: Path, header: str, texts: tuple[str, str]) -> None:
@@ -126,3 +137,98 @@ def test_flags_and_numbers_of_a_frame_can_be_left_out() -> None:
     for given, texts in ((frame, [True]), (frame.assign(Test=[7, 8]), [7]), (frame.assign(Test=[7.5, None]), [7.5])):
         table = gl.read_table(given, leave_out={"Test": texts})
         assert outside_data.in_dollars(table)["spend"].tolist() == [6]
+
+
+def test_what_was_deleted_at_a_time_is_asked_about(tmp_path: Path) -> None:
+    """Any value names a row; in a dump of a database none is written as a backslash and N."""
+    rows = ["2026-11-01,DE,\\N,10", "2026-11-02,DE,2026-11-03 10:00:00,20", "2026-11-03,DE,\\N,40"]
+    path = written(tmp_path / "dump.csv", "day,country,deleted_at,Cost (USD)", *rows)
+    with pytest.raises(BadQuery, match=r"counts rows of any value \(deleted_at\), .*leave_out=\{'deleted_at': True\}"):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, leave_out={"deleted_at": True})["spend"].sum() == 50
+    assert outside_data.in_dollars(path, leave_out={"deleted_at": []})["spend"].sum() == 70
+    assert (
+        "row 3 of dump.csv with a value in deleted_at is left out, as leave_out= says"
+        in gl.read_table(path, leave_out={"deleted_at": True}).notes
+    )
+
+
+def test_parts_of_the_row_above_are_asked_about(tmp_path: Path) -> None:
+    rows = [f"2026-11-0{day},{name},{cost}" for day in (1, 2) for name, cost in (("Meta", 30), ("  herav iOS", 20))]
+    path = written(tmp_path / "weeks.csv", "Day,Channel,Cost (USD)", *rows)
+    with pytest.raises(BadQuery, match="beside the rows that they are parts of: leave_out="):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, leave_out={"Channel": ["  herav iOS"]})["spend"].sum() == 60
+    assert outside_data.in_dollars(path, leave_out={"Channel": []})["spend"].sum() == 100
+
+
+def test_measures_that_are_left_in_are_asked_about_again(tmp_path: Path) -> None:
+    """One measure less leaves two that do not add up."""
+    cells = (("Cost", 10), ("Installs", 3), ("Clicks", 50))
+    rows = [f"2026-11-0{day},{name},{value}" for day in (1, 2) for name, value in cells]
+    path = written(tmp_path / "long.csv", "Date,Metric,Value", *rows)
+    said = {"amount": "Value", "currency": "USD", "leave_out": {"Metric": ["Clicks"]}}
+    with pytest.raises(BadQuery, match="holds Cost, Installs, by Metric"):
+        outside_data.in_dollars(path, **said)
+    assert (
+        outside_data.in_dollars(path, **{**said, "leave_out": {"Metric": ["Clicks", "Installs"]}})["spend"].sum() == 20
+    )
+
+
+def test_a_sum_says_what_counts_in_doubt(tmp_path: Path) -> None:
+    """An amount without a day, and rows that are there twice."""
+    rows = [",carried over,400", "2026-11-01,DE,10", "2026-11-02,DE,20", "2026-11-02,DE,20"]
+    path = written(tmp_path / "costs.csv", "Day,Country,Cost (USD)", *rows)
+    with pytest.warns(UserWarning, match=r"costs\.csv") as warned:
+        assert outside_data.in_dollars(path)["spend"].sum() == 450
+    assert [str(warning.message) for warning in warned] == [
+        'row 5 of costs.csv has the cells of an earlier row and counts; repeats="skip" leaves it out',
+        "row 2 of costs.csv without a day counts: leave_out={'Day': ['']} leaves it out",
+    ]
+    assert outside_data.in_dollars(path, repeats="skip", leave_out={"Day": [""]})["spend"].sum() == 30
+
+
+def test_what_was_spent_is_above_zero(tmp_path: Path) -> None:
+    """The lines of a bank have their charges below it; the step turns their sign."""
+    path = written(tmp_path / "bank.csv", "Country,Betrag (USD)", "DE,-30", "US,-8")
+    frame = tidy_frame("new_users", country_code=["DE", "US"], new_users=[10, 4])
+    with pytest.raises(BadQuery, match=r"adds up to -38.00, and what was spent is above 0: roles=.*turns the sign"):
+        outside_data.cost_per_install(frame, "country_code", spend=path)
+    roles = {"Betrag (USD)": {"role": "cost", "scale": -1}}
+    assert outside_data.cost_per_install(frame, "country_code", spend=path, roles=roles)["cpi"].tolist() == [3, 2]
+
+
+def test_a_balance_is_no_amount(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "ledger.csv", "Day,Art,Betrag (USD),Saldo (USD)", "2026-11-01,Werbung,5,5", "2026-11-02,Werbung,6,11"
+    )
+    assert gl.read_table(path).column("Saldo (USD)").role == "stock"
+    with pytest.raises(BadQuery, match="is a stock, no amount"):
+        outside_data.in_dollars(path, "Saldo (USD)")
+
+
+def test_codes_of_currencies_may_be_small_letters_and_rates_a_column(tmp_path: Path) -> None:
+    """One rate for several currencies is refused; a name of a currency that needs none too."""
+    rows = ["2026-11-01,5.5,eur,1.2", "2026-11-02,6.5,pln,0.25"]
+    path = written(tmp_path / "stripe.csv", "Date,Cost,Currency,usd_rate", *rows)
+    with pytest.raises(BadQuery, match="is one rate for EUR, PLN"):
+        outside_data.in_dollars(path, rate=1.0)
+    found = outside_data.in_dollars(path, rate={"EUR": "usd_rate", "PLN": "usd_rate"})
+    assert found["spend"].tolist() == pytest.approx([6.6, 1.625])
+    with pytest.raises(BadQuery, match="is of USD, which need none"):
+        outside_data.in_dollars(path, rate={"EUR": 1.2, "PLN": 0.25, "USD": 0.5})
+
+
+def test_minor_units_are_of_the_currency_of_each_row(tmp_path: Path) -> None:
+    rows = ["2026-11-01,1000,USD", "2026-11-02,1000,JPY", "2026-11-03,1000,KWD"]
+    path = written(tmp_path / "minor.csv", "Day,spend_minor_units,Currency", *rows)
+    column = gl.read_table(path, roles={"spend_minor_units": {"role": "cost"}}).column("spend_minor_units")
+    assert (column.problem, column.values.tolist()) == (None, [10, 1000, 1])
+
+
+def test_roles_stay_beside_an_amount_that_is_named(tmp_path: Path) -> None:
+    rows = ["2026-11-01,2026-10-01,7.25", "2026-11-02,2026-10-02,8.25"]
+    path = written(tmp_path / "two.csv", "Paid,Service,XYZ", *rows)
+    roles = {"Paid": "text", "Service": "day"}
+    found = outside_data.in_dollars(path, amount="XYZ", rate=1.0, roles=roles)
+    assert found["timestamp"].dt.month.tolist() == [10, 10]

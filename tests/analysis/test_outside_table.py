@@ -313,7 +313,7 @@ def test_a_day_that_is_none_is_asked_about_and_its_row_left_out(file: WriteFile,
     """Not read as text, which would take the days of a line above for all rows; a total in words nobody knows."""
     rows = ["2026-10-31,Meta,5", "2026-11-01,Meta,7", "Wszystkiego,--,12"]
     path = file("Report\n2026-10-31 - 2026-11-01\nDay,Publisher,Spend (USD)\n" + "\n".join([*rows, ""]))
-    rule = r"in row 6 is not a day, and most others are: totals=\['Wszystkiego'\] leaves the row out"
+    rule = r"in row 6 is not a day, and most others are: leave_out=\{'Day': \['Wszystkiego'\]\} leaves the row out"
     with pytest.raises(BadQuery, match=rule):
         outside_data.roas(path, money)
     frame, _ = outside_data.roas(path, money, totals=["Wszystkiego"], ages=[0])

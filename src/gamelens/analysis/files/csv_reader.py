@@ -1,6 +1,6 @@
 """Reader of delimited files: all cells as text, header, separator and quoting recognised.
 
-Only an empty cell is missing.
+Only an empty cell is missing, and `\\N`, by which databases write none.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ def _cells(
                 invalid_row_handler=lambda row: uneven.append(row) or "skip",  # type: ignore[func-returns-value]
             ),
             arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(places, _TEXT), null_values=[""], strings_can_be_null=True
+                column_types=dict.fromkeys(places, _TEXT), null_values=["", r"\N"], strings_can_be_null=True
             ),
         )
     except pa.ArrowInvalid as error:

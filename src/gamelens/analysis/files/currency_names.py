@@ -54,6 +54,12 @@ def currencies_of(text: str) -> Currencies:
     return common(map(currencies_of, parts)) if len(parts) > 1 else NO_CURRENCY
 
 
+def currencies_of_code(text: str) -> Currencies:
+    """Return the currencies that a cell of a column of codes may mean, also in small letters: eur."""
+    text = text.strip()
+    return currencies_of(text) or (currencies_of(text.upper()) if len(text) == 3 else NO_CURRENCY)
+
+
 def common(several: Iterable[Currencies]) -> Currencies:
     """Return the currencies that all of *several* may mean."""
     first, *others = several

@@ -19,7 +19,11 @@ from gamelens.errors import BadQuery
 
 _NUMBERS: Final = re.compile(r"(\d\d?)(?P<mark>[-/.]) ?(\d\d?)(?P<dot>\.)?", re.ASCII)
 _EAST_ASIAN: Final = re.compile(r"(\d\d?) ?[月월](?: ?(\d\d?) ?[日일])?")
-_WEEK: Final = re.compile(r"(?:kw|cw|wk?|week|woche|semaine|semana|settimana|sem\.?|s) ?(\d\d?)", re.ASCII)
+_WEEK: Final = re.compile(
+    r"(?:kw|cw|wk?|week|woche|semaine|semana|settimana|sem\.?|s|uke|uge|vecka|v|viikko|vko|tydzien|tyden|tyzden|het|hafta"
+    r"|неделя|нед|тиждень|tuan|minggu|weeknummer|saptamana) ?\.? ?(\d\d?)",
+    re.ASCII,
+)
 _LAST_WEEK: Final = 53
 _BEHIND: Final = re.compile(r"\([^)]{1,4}\)|[\u200e\u200f]")
 _SHORT_YEAR: Final = re.compile(r"['’](\d\d)$", re.ASCII)

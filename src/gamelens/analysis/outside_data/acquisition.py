@@ -27,7 +27,7 @@ from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, no_days, words_of
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, doubts_about, no_days, words_of
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
@@ -117,13 +117,7 @@ def in_dollars(
             currencies.
     """
     if not isinstance(frame, DataFrame):
-        table = read_table(frame, currency=currency, **reading)
-        table, column = cost_column(table, amount)
-        dollars = dollars_of(table, column, rate)
-        if table.periods.problem is not None:
-            raise table.periods.problem
-        starts = {} if table.period is None else {"timestamp": table.starts}
-        return table.unquestioned_frame.assign(**starts, **{to: dollars})
+        return _with_dollars_of_rows(read_table(frame, currency=currency, **reading), amount, rate, to)
     if amount is None:
         raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
     if currency is None and amount + CURRENCY in frame:
@@ -153,6 +147,18 @@ def in_dollars(
     if to + CURRENCY in result:
         result[to + CURRENCY] = Series("USD", index=frame.index).where(amounts.notna()).astype("category")
     return with_receipts_of(result, frame)
+
+
+def _with_dollars_of_rows(table: OutsideTable, amount: str | None, rate: Rate, to: str) -> DataFrame:
+    """Return all columns of a table with the amounts of its rows in US dollars, and warn of what counts in doubt."""
+    table, column = cost_column(table, amount)
+    dollars = dollars_of(table, column, rate)
+    if table.periods.problem is not None:
+        raise table.periods.problem
+    starts = {} if table.period is None else {"timestamp": table.starts}
+    for doubt in doubts_about(table, column):
+        emit_warning(doubt)
+    return table.unquestioned_frame.assign(**starts, **{to: dollars})
 
 
 def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[str, Any] | None) -> Series[Any]:
@@ -660,6 +666,11 @@ def _spent(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, Outsi
         rule = f'is income ({column.evidence[0]}), not what was spent: roles={{"{column.name}": "cost"}} if it was'
         costs = [cost.name for cost in table.of_role("amount") if cost.concept != "income"]
         raise BadQuery("amount", column.name, rule, costs)
+    spent = float(column.values.astype("float64").sum()) if column.problem is None else 0.0
+    if spent < 0:
+        rule = f"adds up to {spent:,.2f}, and what was spent is above 0: "
+        rule += f'roles={{"{column.name}": {{"role": "cost", "scale": -1}}}} turns the sign of all rows'
+        raise BadQuery("amount", column.name, rule)
     return table, column
 
 
@@ -717,7 +728,7 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
         raise _price_of_one(table, named)
     if named.role == "exchange_rate":
         raise BadQuery("amount", amount, "is an exchange rate, no amount: pass the table as rate=")
-    if named.role in ("rate", "rank", "distinct"):
+    if named.role in ("rate", "rank", "distinct", "stock"):
         rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
     if named.role != "amount":

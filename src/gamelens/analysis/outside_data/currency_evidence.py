@@ -19,7 +19,14 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import Series
 
-from gamelens.analysis.files.currency_names import NO_CURRENCY, Currencies, common, currencies_in, currencies_of
+from gamelens.analysis.files.currency_names import (
+    NO_CURRENCY,
+    Currencies,
+    common,
+    currencies_in,
+    currencies_of,
+    currencies_of_code,
+)
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.money_units import NO_DECIMALS, multiple_in
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header, folded_header
@@ -61,6 +68,7 @@ _LANDS: Final = {  # the languages of number formats whose symbol says too littl
     },
     **{"406": "DKK", "40f": "ISK", "416": "BRL"},
 }
+_LONG_BEGINNING: Final = 6  # letters of a compound word that two headers share
 _GENERAL: Final = frozenset({"currency", "code", "iso", "account", "the", "of", "in"})
 
 
@@ -202,6 +210,9 @@ def columns_of_codes(
         )
         named = [name for name in amounts if column.casefold() in name.casefold()]
         named = named or [name for name in amounts if words & set(folded_header(name).split())]
+        beginning = folded_header(column)[:_LONG_BEGINNING]  # Originalwährung is of Originalbetrag
+        if not named and len(beginning) == _LONG_BEGINNING and len(folded_header(column).split()) == 1:
+            named = [name for name in amounts if folded_header(name).startswith(beginning)]
         for name in named or amounts:
             owned[name].append(column)
     for name, meaning in amounts.items():
@@ -232,7 +243,7 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
     """Return what columns of codes say."""
     found = []
     for column in columns:
-        says = [currencies_of(text.strip()) for text in cells[column].texts]
+        says = [currencies_of_code(text) for text in cells[column].texts]
         known = np.array([bool(said) for said in says], dtype=bool)
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes

@@ -15,12 +15,9 @@ import pyarrow as pa
 
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import MEASURES, header_meanings
+from gamelens.analysis.outside_data.total_words import PART
 
-_PART: Final = re.compile(
-    r"(?i)(?:\s*(?:o/w|of which|thereof|incl\.?|davon|darunter|dont|de los cuales|dos quais|di cui|waarvan|w tym"
-    r"|z toho|varav|heraf|herav|joista|в т\. ?ч\.|в том числе|у т\. ?ч\.|其中|うち|└|├|[-–—•·>*]+)[\s:]*|\s+)"
-    r"(?P<name>\S.*)"
-)
+_INDENTED: Final = re.compile(r"(?:\s*[└├–—•·>*-]+\s*|\s+)(?P<name>\S.*)")
 _FEWEST: Final = 2  # different measures
 _MOST_CELLS: Final = 100_000
 
@@ -74,7 +71,7 @@ def _measure(text: str) -> str:
 
 def _places(texts: Sequence[str], measures: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the measure of each row, and the part that it is of, "" for the whole."""
-    bare = [match["name"].strip() if (match := _PART.fullmatch(text)) else text.strip() for text in texts]
+    bare = [_bare(text) for text in texts]
     columns, names, above = list[str](), list[str](), ""
     for text, measure, name in zip(texts, measures, bare, strict=True):
         is_part = bool(above) and not measure and (name != text or bare.count(name) > 1)
@@ -82,6 +79,13 @@ def _places(texts: Sequence[str], measures: Sequence[str]) -> tuple[list[str], l
         columns.append(above)
         names.append(name if is_part else "")
     return columns, names
+
+
+def _bare(text: str) -> str:
+    """Return the name of a part without the words or the indent in front of it."""
+    if (begins := PART.match(text)) is not None:
+        return text[begins.end() :].strip()
+    return match["name"].strip() if (match := _INDENTED.fullmatch(text)) else text.strip()
 
 
 def _array(values: Sequence[Any]) -> Any:

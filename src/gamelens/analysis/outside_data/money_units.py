@@ -16,13 +16,13 @@ _PARTS: Final = {
 _MULTIPLES: Final = {
     1e7: r"(?<!\w)crores?(?!\w)",
     1e6: (
-        r"(?<!\w)(?:mio|mn|mm|mln|(?<=(?:usd|eur|gbp) )m|m(?:eur|usd)|millions?|millones|millionen|milhoes|milioni|млн)"
-        r"(?!\w)|百万"
+        r"(?<!\w)(?:mft|mhuf|mkc|mio|mn|mm|mln|(?<=(?:usd|eur|gbp) )m|m(?:eur|usd)|millions?|millones|millionen|milhoes"
+        r"|milioni|млн)(?!\w)|百万"
     ),
     1e5: r"(?<!\w)la(?:kh|c)s?(?!\w)",
     1e4: r"万|萬|만",
     1e3: (
-        r"(?<!\w)(?:thousands?|tsd|tausend|milliers|miles|milhares|migliaia|тыс|000s?|in 1 ?000|k"
+        r"(?<!\w)(?:thousands?|e ?ft|ehuf|tis|tkc|tsd|tausend|milliers|miles|milhares|migliaia|тыс|000s?|in 1 ?000|k"
         r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
     ),
 }

@@ -30,6 +30,7 @@ HAS_MONEY: Final = frozenset({"amount", "price"})
 """Roles whose numbers are money."""
 MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
+_COUNTS_AGAIN: Final = '; repeats="skip" leaves'
 _HEAD: Final = ("Column", "Is", "Because")
 
 
@@ -198,6 +199,17 @@ class OutsideTable:
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+
+def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
+    """Return what is doubtful in a sum of all rows of *column*: amounts without a day, rows that are there again."""
+    doubts = [note for note in table.notes if _COUNTS_AGAIN in note]
+    has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0
+    if table.period is not None and (rows := table.starts.isna().to_numpy() & has_amount).any():
+        day = table.periods.column or "days"
+        step = f"leave_out={ {day: ['']}!r} leaves {'it' if rows.sum() == 1 else 'them'} out"
+        doubts.append(f"{table.grid.rows_text(rows)} without a day {'counts' if rows.sum() == 1 else 'count'}: {step}")
+    return doubts
 
 
 def no_days(table: OutsideTable, use: str) -> BadQuery:

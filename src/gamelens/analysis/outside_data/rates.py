@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from msgspec import UNSET
 from pandas import DataFrame, Series
+from pandas.api.types import is_numeric_dtype
 
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
@@ -233,6 +234,9 @@ def dollars_of(
             "rate", rate, f'is one rate for {", ".join(foreign)}: name one for each currency, {{"{foreign[0]}": ...}}'
         )
     daily = DailyRates(rate) if foreign and is_rates_file(rate) else None
+    of_dollars = rate.get("USD") if isinstance(rate, Mapping) else None
+    if isinstance(of_dollars, Real) and of_dollars != 1:
+        raise BadQuery("rate", of_dollars, "is of USD, which need none: amounts in US dollars stay as they are")
     for code in foreign:
         rows = (codes == code) & amounts.notna()
         if daily is not None:
@@ -244,8 +248,27 @@ def dollars_of(
         if given_rate is None:
             step = f'rate={{"{code}": ...}} with US dollars for one {code}, or a file of rates'
             raise BadQuery("rate", code, f"has no rate: {step}")
+        if isinstance(given_rate, str):
+            factors = factors.mask(rows, _rates_of_rows(table.column(given_rate, "rate"), code, rows))
+            continue
         factors = factors.mask(rows, check_rate(code, given_rate))
     return amounts * factors
+
+
+def _rates_of_rows(column: OutsideColumn, code: str, rows: Series[Any]) -> Series[Any]:
+    """Return the rates of a column of the same table.
+
+    Raises:
+        BadQuery: a row has none, or one that is upside down.
+    """
+    if not is_numeric_dtype(column.values):
+        raise BadQuery("rate", column.name, "is not a column of numbers")
+    values = column.values.astype("float64")
+    if values[rows].isna().any():
+        raise BadQuery("rate", column.name, f"has no rate in {int(values[rows].isna().sum())} rows of {code}")
+    for number in values[rows].unique().tolist():
+        check_rate(code, number)
+    return values
 
 
 def _mean_rates(daily: DailyRates, code: str, table: OutsideTable, rows: Series[Any], used: Series[Any]) -> Series[Any]:

@@ -86,6 +86,11 @@ def read_table(
     given = {key: value for key, value in locals().items() if key not in ("other", "usual") and value is not None}
     given = {key: value for key, value in given.items() if key not in usual or value != usual[key]}
     if isinstance(other, OutsideTable):
-        return read_table(other.arguments["other"], **{**other.arguments["given"], **given}) if given else other
+        before = other.arguments["given"]
+        both = {**before, **given}
+        for key in before.keys() & given.keys():
+            if isinstance(before[key], Mapping) and isinstance(given[key], Mapping):
+                both[key] = {**before[key], **given[key]}
+        return read_table(other.arguments["other"], **both) if given else other
     table = replace(understood(other, given), arguments={"other": other, "given": given})
     return table if rate is None else table_in_dollars(table, rate)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
-from gamelens.analysis.files.currency_names import currencies_of
+from gamelens.analysis.files.currency_names import currencies_of_code
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
@@ -380,7 +380,7 @@ class ColumnCells:
     @property
     def are_currencies(self) -> bool:
         """Whether all its names are codes of currencies."""
-        return bool(self.named) and all(len(currencies_of(text.strip())) == 1 for text in self.named)
+        return bool(self.named) and all(len(currencies_of_code(text)) == 1 for text in self.named)
 
     def allows(self, meaning: Meaning) -> bool:
         """Return whether the cells do not contradict *meaning*."""
@@ -440,6 +440,7 @@ class ColumnCells:
 def folded_header(text: str) -> str:
     """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
+    text = re.sub(r"(?<!\w)\d+(?:[.,]\d+)? ?%", " ", text)  # the rate of a tax whose amount it is: VAT 20%
     parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents "))
     text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
     return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())

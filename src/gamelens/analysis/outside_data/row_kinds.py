@@ -6,8 +6,9 @@ the same. Levels that add up to the same are one, and the finest stays; all else
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from itertools import combinations
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data.roles import (
+    KEYS,
     MEASURES,
     TIMES,
     ColumnCells,
@@ -25,7 +27,7 @@ from gamelens.analysis.outside_data.roles import (
     header_meanings,
     summands_of,
 )
-from gamelens.analysis.outside_data.total_words import LEVELS
+from gamelens.analysis.outside_data.total_words import LEVELS, PART
 
 _MOST: Final = 8  # kinds
 _MOST_COUNTRIES: Final = 400
@@ -47,11 +49,11 @@ def kinds_of_rows(
     meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
     left_out: NDArray[np.bool_],
-    answered: Collection[str] = (),
+    answered: Mapping[str, Any] = MappingProxyType({}),
 ) -> RowKinds:
-    """Return the kinds of the rows that are not *left_out*, by columns that the reader has not *answered*."""
+    """Return the kinds of the rows that are not *left_out*, by columns about which the reader has not *answered*."""
     nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
-    rule = _of_measures(meanings, cells, left_out, answered)
+    rule = _of_measures(meanings, cells, left_out, answered) or _of_parts(meanings, cells, left_out, answered)
     summands = summands_of(meanings, cells)
     if rule or not summands:
         return nothing._replace(rule=rule)
@@ -117,17 +119,37 @@ def _of_regions(
     return f"{rule}totals={regions!r} leaves these out"
 
 
+def _of_parts(
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    left_out: NDArray[np.bool_],
+    answered: Mapping[str, Any],
+) -> str | None:
+    """Return what is wrong with names such as "o/w iOS", which are parts of a row beside them."""
+    for name, column_cells in cells.items():
+        is_name = meanings[name].role in KEYS | {"text"} and not column_cells.is_typed
+        if not is_name or name in answered or len(column_cells.distinct) > _MOST_COUNTRIES:
+            continue
+        parts = [text for text in column_cells.texts if PART.match(text)]
+        is_part = np.isin(column_cells.codes, [column_cells.texts.index(text) for text in parts]) & ~left_out
+        if is_part.any() and not is_part.all():
+            rule = f"counts {', '.join(map(repr, parts[:3]))} ({name}) beside the rows that they are parts of: "
+            steps = f"leave_out={ {name: parts}!r} leaves them out, leave_out={ {name: []}!r} counts all"
+            return rule + steps
+    return None
+
+
 def _of_measures(
     meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
     left_out: NDArray[np.bool_],
-    answered: Collection[str],
+    answered: Mapping[str, Any],
 ) -> str | None:
     """Return what is wrong with the only numbers if a column of texts says that they are different measures."""
     if sum(meaning.role in MEASURES for meaning in meanings.values()) != 1:
         return None
     for name in [name for name, meaning in meanings.items() if meaning.role == "text" and not cells[name].is_typed]:
-        if name in answered:
+        if answered.get(name) == []:
             continue
         texts = [text for text in cells[name].named[: _MOST + 1] if (cells[name].rows_of(text) & ~left_out).any()]
         measures = {text: next((known for known in header_meanings(text)), None) for text in texts}

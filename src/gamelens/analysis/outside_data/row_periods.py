@@ -219,7 +219,7 @@ def _odd_day(column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
     count = sum(int(column_cells.rows_of(text).sum()) for text in column_cells.odd_times)
     beside, leaves = (f", one of {count} such cells", "rows") if count > 1 else ("", "row")
     rule = f"in row {row} is not a day, and most others are{beside}: "
-    rule += f"totals={column_cells.odd_times!r} leaves the {leaves} out"
+    rule += f"leave_out={ {column_cells.name: column_cells.odd_times}!r} leaves the {leaves} out"
     return BadQuery(column_cells.name, first, rule)
 
 

@@ -33,22 +33,31 @@ from gamelens.analysis.outside_data.roles import (
 from gamelens.analysis.outside_data.total_words import ACTUAL
 from gamelens.errors import BadQuery
 
-State = Literal["expected", "void", "back", "moved"]
-_STATES: Final[tuple[State, ...]] = ("expected", "void", "back", "moved")
+State = Literal["expected", "void", "back", "moved", "charge"]
+_STATES: Final[tuple[State, ...]] = ("expected", "void", "back", "moved", "charge")
 _OF_FLAGS: Final[tuple[State, ...]] = ("void", "back")  # also as the last word of a header: Order refunded
-_WITHIN: Final = frozenset({"expected", "void", "back"})  # also as a part of a text: cancelled by client
+_WITHIN: Final = frozenset({"expected", "void", "back", "charge"})  # also as a part of a text: cancelled by client
+ANY: Final = True
+"""Stands for all cells with a value, such as the times of what was deleted."""
 _MOST: Final = 24  # texts of a column that tells states
 _MOST_OTHERS: Final = 8  # texts of a column whose header does not say that it does
 _MOST_CODES: Final = 6
 _LONGEST_CODE: Final = 2  # letters
 _COUNTED: Final = frozenset({"amount", "count", "number", "cumulative", "stock"})
 _NAMED_BY_HEADER: Final = frozenset({"note", "comment", "remark", "type", "category", "status", "state"})
+_MOST_MOMENTS: Final = 500
+_MOMENT: Final = re.compile(
+    r"(?P<first>.+?) (?:at|on|date|day|datum|am|le|el|il|em|dne|ts|time|timestamp|дата|day of)"
+    r"|(?:date|datum|fecha|data|дата|time|day)(?: (?:of|de|der|del|di|du|da))? (?P<last>.+)"
+)
+_ENDING: Final = re.compile(r"(?<=[^\W\d_]{4})(?:[oaei]s|[aeoiuy]|ые|ых|ый|ая|ое|[аоыиеяйі])(?!\w)")
 _ORDINARY: Final = frozenset(
     {
         "open", "due", "target", "goal", "return", "returned", "credit", "test", "tests",
         "testing", "demo", "bonus", "deposit", "transfer", "balance", "payment", "hold", "error",
         "wire", "recharge", "reload", "removed", "deleted", "dropped", "killed", "blocked", "abandoned",
-        "final", "posted", "concept",
+        "final", "posted", "concept", "fee", "tax", "vat", "discount", "commission", "adjustment",
+        "interest", "penalty", "surcharge",
     }
 )  # fmt: skip
 """Words that are names of other things as well, such as of events: they count below a header of states alone."""
@@ -58,28 +67,55 @@ _MARKS: Final = " :–—-()[]\"'*.!?"
 class StatedRows(NamedTuple):
     """The texts of a column that say of their rows that they were not simply spent or earned.
 
-    *states* has the state of each; "" stands for an empty cell. *codes* are texts that nothing explains, of which the
-    table may mean any.
+    *states* has the state of each; "" stands for an empty cell, and `ANY` for all others. *codes* are texts that
+    nothing explains.
     """
 
     name: str
-    states: Mapping[str, State]
+    states: Mapping[str | Literal[True], State]
     codes: tuple[str, ...] = ()
 
 
 def stated_rows(
-    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], answered: Iterable[str] = ()
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    answered: Iterable[str] = (),
+    *,
+    is_known: bool = False,
 ) -> list[StatedRows]:
-    """Return the columns that tell states of rows, without those *answered* by the reader."""
+    """Return the columns that tell states of rows, without those *answered* by the reader.
+
+    *is_known*: the table is of a known vendor, whose charges are rows as it means them.
+    """
     found = []
     for name, column_cells in cells.items():
-        if name in answered or not _may_tell_states(meanings[name], column_cells):
+        if name in answered:
             continue
-        texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
-        stated = _of_flag(name, texts) or _of_texts(name, texts)
-        if stated is not None:
+        stated = _of_moments(name, column_cells)
+        if stated is None and _may_tell_states(meanings[name], column_cells):
+            texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
+            stated = _of_flag(name, texts) or _of_texts(name, texts)
+        if stated is not None and is_known:
+            stated = stated._replace(states={text: state for text, state in stated.states.items() if state != "charge"})
+        if stated is not None and (stated.states or stated.codes):
             found.append(stated)
     return found
+
+
+def _of_moments(name: str, column_cells: ColumnCells) -> StatedRows | None:
+    """Return what a column of days such as "Deleted at" or "Paid on" says of the rows that have one, or have none."""
+    moment = _MOMENT.fullmatch(folded_header(name))
+    is_empty = column_cells.codes < 0
+    if moment is None or not is_empty.any() or is_empty.all():
+        return None
+    phrase = _stem(moment["first"] or moment["last"])
+    if phrase in _words()["done"]:
+        texts = column_cells.texts if not column_cells.is_typed and len(column_cells.distinct) <= _MOST_MOMENTS else []
+        within: dict[str | Literal[True], State] = {}
+        within |= {text: state for text in texts if (state := _state_within(_stem(folded_header(text)))) is not None}
+        return StatedRows(name, {**within, "": "expected"})
+    state = next((state for state in _OF_FLAGS if phrase in _words()[state]), None)
+    return None if state is None else StatedRows(name, {ANY: state})
 
 
 def state_problem(
@@ -96,8 +132,8 @@ def state_problem(
         return None
     values = np.nan_to_num(column.values.astype("float64").to_numpy())
     subtracted = meanings[column.name].details.get("negative")
-    leave: dict[str, list[str]] = {}
-    backs: dict[str, list[str]] = {}
+    leave: dict[str, list[str | Literal[True]]] = {}
+    backs: dict[str, list[str | Literal[True]]] = {}
     rows_back = 0
     for stated in found:
         of_text = {text: values[rows_with(cells[stated.name], text)] for text in (*stated.states, *stated.codes)}
@@ -115,14 +151,15 @@ def state_problem(
             rows_back += sum(int(np.count_nonzero(of_text[text])) for text in paid_back)
     if not leave and not backs:
         return None
-    every = {name: [*leave.get(name, []), *backs.get(name, [])] for name in (*leave, *backs)}
-    said = " and ".join(f"{', '.join(map(_quoted, texts))} ({name})" for name, texts in every.items())
+    every = {name: _named([*leave.get(name, []), *backs.get(name, [])]) for name in (*leave, *backs)}
+    said = " and ".join(f"{_listed(texts)} ({name})" for name, texts in every.items())
     none: dict[str, list[str]] = {name: [] for name in every}
     steps = f"leave_out={every!r} leaves them out, leave_out={none!r} counts all"
     if not backs:
         return BadQuery(column.name, UNSET, f"counts rows of {said}, which may be no money spent or earned: {steps}")
     word = column.money_word if column.role == "amount" else "cost"
-    negative = f'roles={{"{column.name}": {{"role": "{word}", "negative": {backs!r}}}}}'
+    subtracts = {name: _named(texts) for name, texts in backs.items()}
+    negative = f'roles={{"{column.name}": {{"role": "{word}", "negative": {subtracts!r}}}}}'
     texts = [text for of_column in backs.values() for text in of_column]
     if not leave:
         rule = f"is above 0 in {counted(rows_back, 'row')} of {said}: {negative} subtracts them, {steps}"
@@ -132,10 +169,10 @@ def state_problem(
     return BadQuery(column.name, UNSET, rule)
 
 
-def rows_with(column_cells: ColumnCells, text: str) -> NDArray[np.bool_]:
-    """Return which rows have *text*, or no value for ""."""
-    if text == "":
-        return np.asarray(column_cells.codes < 0)
+def rows_with(column_cells: ColumnCells, text: str | Literal[True]) -> NDArray[np.bool_]:
+    """Return which rows have *text*, no value for "", or any for `ANY`."""
+    if text is ANY or text == "":
+        return np.asarray(column_cells.codes >= 0 if text is ANY else column_cells.codes < 0)
     return column_cells.rows_of(text)
 
 
@@ -149,7 +186,7 @@ def left_out(leave: Mapping[str, Any], grid: Grid) -> tuple[NDArray[np.bool_], l
     for name, texts in leave.items():
         rows = rows_named("leave_out", name, texts, grid)
         if rows.any():
-            listed = " or ".join(_quoted(str(text)) for text in texts)
+            listed = "a value" if texts is ANY else " or ".join(_quoted(str(text)) for text in texts)
             verb = "is" if rows.sum() == 1 else "are"
             notes.append(f"{grid.rows_text(rows)} with {listed} in {name} {verb} left out, as leave_out= says")
         mask |= rows
@@ -167,6 +204,8 @@ def rows_named(argument: str, name: str, texts: Any, grid: Grid) -> NDArray[np.b
     if isinstance(texts, str):
         raise BadQuery(argument, texts, f'is one text: name a list, {{"{name}": ["{texts}"]}}')
     distinct, codes = grid.texts(name)
+    if texts is ANY:
+        return codes >= 0
     places = {_plain(text): place for place, text in enumerate(distinct.to_pylist())}
     places |= {"": -1} if (codes < 0).any() else {}
     rows = np.zeros(len(codes), dtype=bool)
@@ -184,8 +223,17 @@ def _plain(value: Any) -> str:
     return f"{value:.15g}" if isinstance(value, (int, float)) else str(value)
 
 
-def _quoted(text: str) -> str:
-    return repr(text) if text else "no value"
+def _quoted(text: str | Literal[True]) -> str:
+    return "any value" if text is ANY else repr(text) if text else "no value"
+
+
+def _listed(texts: Sequence[str] | Literal[True]) -> str:
+    return _quoted(ANY) if texts is ANY else ", ".join(map(_quoted, texts))
+
+
+def _named(texts: Sequence[str | Literal[True]]) -> Any:
+    """Return texts as `leave_out=` names them."""
+    return ANY if ANY in texts else [*texts]
 
 
 def _may_tell_states(meaning: Meaning, column_cells: ColumnCells) -> bool:
@@ -210,8 +258,8 @@ def is_state_header(header: str) -> bool:
     folded = folded_header(header)
     about = concepts_in(folded)
     is_of_campaign = any(concept.name in ("campaign", "kind", "format") for concept, _, _ in about)
-    words = _words()["state"]
-    return not is_of_campaign and (folded in words or any(folded.endswith(f" {word}") for word in _ENDS))
+    is_stated = _stem(folded) in _words()["state"] or any(folded.endswith(f" {word}") for word in _ENDS)
+    return is_stated and not is_of_campaign
 
 
 _ENDS: Final = ("status", "statut", "estatus", "durumu", "статус", "stage", "scenario")
@@ -220,7 +268,7 @@ _ENDS: Final = ("status", "statut", "estatus", "durumu", "статус", "stage"
 def _of_flag(name: str, texts: Sequence[str]) -> StatedRows | None:
     """Return the rows that a flag such as Test tells apart, also one with a mark in some rows alone."""
     state = _state_of_header(name)
-    folded = {text: folded_header(text) or text.strip().casefold() for text in texts}
+    folded = {text: _stem(folded_header(text)) or text.strip().casefold() for text in texts}
     yes = [text for text in texts if text and folded[text] in _words()["yes"]]
     no = [text for text in texts if not text or folded[text] in _words()["no"]]
     if state is None or {*yes, *no} != {*texts} or not yes or not no:
@@ -232,8 +280,7 @@ def _of_flag(name: str, texts: Sequence[str]) -> StatedRows | None:
 
 def _state_of_header(name: str) -> State | Literal["done"] | None:
     """Return what a flag of this name says of its rows."""
-    folded = folded_header(name)
-    folded = re.sub(r"^(?:is|has been|was|has) ", "", folded)
+    folded = _stem(re.sub(r"^(?:is|has been|was|has) ", "", folded_header(name)))
     whole: Sequence[State | Literal["done"]] = ("expected", "void", "back", "done")
     if (state := next((state for state in whole if folded in _words()[state]), None)) is not None:
         return state
@@ -244,20 +291,21 @@ def _state_of_header(name: str) -> State | Literal["done"] | None:
 def _of_texts(name: str, texts: Sequence[str]) -> StatedRows | None:
     """Return the states that the texts of a column name, or its codes if nothing explains them."""
     named, is_stated = [text for text in texts if text], is_state_header(name)
-    folded = {text: folded_header(text.strip(_MARKS)) for text in named}
+    folded = {text: _stem(folded_header(text.strip(_MARKS))) for text in named}
     if len(texts) < 2 or any(words in _words()["delivery"] for words in folded.values()):
         return None
-    states: dict[str, State] = {}
+    states: dict[str | Literal[True], State] = {}
     for text, words in folded.items():
         state = next((state for state in _STATES if words in _words()[state]), None)
-        if words in _ORDINARY and not is_stated:
+        if folded_header(text.strip(_MARKS)) in _ORDINARY and not is_stated:
             state = None
         if state is None and is_stated and words not in _words()["done"]:
             state = _state_within(words)
         if state is not None:
             states[text] = state
-    if any(words in ACTUAL for words in folded.values()):  # all else is none of it
-        states |= {text: "expected" for text in named if folded[text] not in ACTUAL and text not in states}
+    actual = [text for text in named if folded_header(text) in ACTUAL]
+    if actual:  # all else is none of it
+        states |= {text: "expected" for text in named if text not in actual and text not in states}
     has_others = len(states) < len(texts)
     if not has_others and {*states.values()} >= {"moved"}:  # payments beside refunds: they are what the table is of
         states = {text: state for text, state in states.items() if state != "moved"}
@@ -298,10 +346,15 @@ def _codes_problem(column: str, stated: StatedRows) -> BadQuery:
 def _words() -> Mapping[str, frozenset[str]]:
     tables = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
     return {
-        name.removeprefix("row_"): frozenset(folded_header(word) or word for word in table["words"])
+        name.removeprefix("row_"): frozenset(_stem(folded_header(word)) or word for word in table["words"])
         for name, table in tables.items()
         if name.startswith("row_")
     }
+
+
+def _stem(folded: str) -> str:
+    """Return folded words without the endings of gender and number: cancelada is cancelado, отменена отменён."""
+    return _ENDING.sub("", folded)
 
 
 @cache

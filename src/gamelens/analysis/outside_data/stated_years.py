@@ -40,7 +40,7 @@ _BUDDHIST: Final = 2500 - 543  # the year 0 of two digits of Thai years
 _MONTH_ALONE: Final = re.compile(r"\d{1,2} ?[月월]", re.ASCII)
 _YEAR_BEHIND: Final = re.compile(r"(?P<name>\D*[^\W\d])[\s.,'’/-]*(?P<year>[0-9]{2})?")
 _WORD: Final = r"[^\W\d_]+\.?"
-_MONTH: Final = re.compile(rf"({_WORD}(?: de| of)? 20\d\d)")
+_MONTH: Final = re.compile(rf"({_WORD}(?: de| of)?[ /-]20\d\d)")
 _FULL_DATE: Final = re.compile(
     rf"\d{{1,2}}(?:st|nd|rd|th|\.)?(?: de| of)? {_WORD}(?: de| of)? 20\d\d|{_WORD} \d{{1,2}}(?:st|nd|rd|th)?,? 20\d\d"
 )
@@ -84,7 +84,7 @@ def _days_of(line: str) -> FirstAndLastDay | None:
         return None
     for match in _MONTH.finditer(text):
         try:
-            read = read_times([match[1]], field="")
+            read = read_times([re.sub("[/-]", " ", match[1])], field="")
         except BadQuery:
             continue
         first: date = read.at[0].astype("datetime64[D]").item()

@@ -29,7 +29,13 @@ from gamelens.analysis.outside_data.currency_evidence import (
     currencies_of_column,
     multiple_problem,
 )
-from gamelens.analysis.outside_data.money_units import NO_HUNDREDTHS, MoneyUnit, multiple_of_counts, unit_in
+from gamelens.analysis.outside_data.money_units import (
+    NO_DECIMALS,
+    NO_HUNDREDTHS,
+    MoneyUnit,
+    multiple_of_counts,
+    unit_in,
+)
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
@@ -291,10 +297,10 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         elif column.role == "amount" and "scale" not in meaning.details and not _is_rounded(cells[name]):
             multiple = multiple_problem(name, column.money_word, grid.above)
             column = replace(column, problem=column.problem or multiple)
-        columns.append(column)
+        columns.append(_in_minor_units(column, unit))
     columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
     columns = _refunds_negative(columns, meanings, cells)
-    states = stated_rows(meanings, cells, given.get("leave_out", ()))
+    states = stated_rows(meanings, cells, given.get("leave_out", ()), is_known=vendor is not None)
     columns = [
         replace(
             column,
@@ -399,6 +405,15 @@ def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
 def _is_rounded(column_cells: ColumnCells) -> bool:
     """Return whether the numbers of a column have words such as Mio. behind them."""
     return not column_cells.is_typed and column_cells.numbers.rounded is not None
+
+
+def _in_minor_units(column: OutsideColumn, unit: MoneyUnit) -> OutsideColumn:
+    """Return amounts in minor units, which were taken as hundredths, in those of the currency of each row."""
+    if not unit.word.startswith("minor") or column.currencies is None or column.money_problem is not None:
+        return column
+    codes = column.currencies.astype("object")
+    factors = np.where(codes.isin(NO_DECIMALS), 100.0, np.where(codes.isin(NO_HUNDREDTHS), 0.1, 1.0))
+    return replace(column, values=column.values * factors, problem=None)
 
 
 def _unit_problem(column: OutsideColumn, unit: MoneyUnit) -> BadQuery | None:
@@ -716,7 +731,7 @@ def _written(column: OutsideColumn, column_cells: ColumnCells, meaning: Meaning,
             (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
         )
         return Written(column.values, places)
-    scale = min(_unit(column_cells, meaning).scale, 1.0)
+    scale = min(abs(_unit(column_cells, meaning).scale), 1.0)
     return Written(column.values, column_cells.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
 
 

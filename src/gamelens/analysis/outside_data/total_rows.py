@@ -8,8 +8,9 @@ all other keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -64,7 +65,7 @@ def find_totals(
     meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
     named: Sequence[str] = (),
-    answered: Collection[str] = (),
+    answered: Mapping[str, Any] = MappingProxyType({}),
 ) -> TotalRows:
     """Return the rows of *grid* that add up others, and those with a cell of the texts *named*.
 
@@ -87,7 +88,7 @@ def _by_words(
     meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
     named: Sequence[str],
-    answered: Collection[str],
+    answered: Mapping[str, Any],
 ) -> TotalRows:
     """Return the rows whose names say that they may add up others."""
     names = _naming_columns(grid, meanings, cells)

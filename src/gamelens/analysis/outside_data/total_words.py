@@ -36,6 +36,8 @@ _NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|c
 
 _MORE: Final = r"(?:\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
 
+PART: Final = re.compile(rf"(?i)\W*(?:{_any_of(_LEXICON['row_part']['words'])})(?:[\s:]|(?<=[^\x00-\x7f]))")
+"""Begins a name of a part of the row above."""
 TOTAL: Final = re.compile(rf"(?i)\W*{_TOTAL}{_MORE}")
 """A text of a row that adds up others, in a column of keys or days whatever its numbers are."""
 AVERAGE: Final = re.compile(rf"(?i)\W*(?:{_any_of(_WORDS['average_row'])}){_MORE}")
