@@ -61,6 +61,18 @@ def test_a_late_first_event_makes_returns_of_days_that_it_does_not_meet(stage: S
     assert verify(stage.sandbox.options.state).differences == []
 
 
+@pytest.mark.parametrize("build", ["1.0", "1.1"])
+def test_a_player_of_an_earlier_run_gets_a_second_cell(stage: Stage, build: str) -> None:
+    """The new run alone has one cell of the player, and with a build of its own the table beside it gets both."""
+    for name in ("1.0", build):
+        stage.submit([event(build=name)])
+        stage.process()
+    shared = stage.sandbox.lake.snapshot("acme").rows("daily_players_shared")
+    stage.sandbox.close()
+    assert shared == (2 if build == "1.1" else 0)
+    assert verify(stage.sandbox.options.state).differences == []
+
+
 @pytest.mark.parametrize(
     "tables",
     [
