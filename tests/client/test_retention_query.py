@@ -1,4 +1,7 @@
-"""Retention by install day, computed from `retention_retro` by activity day."""
+"""Retention by install day, computed from `retention_retro` by activity day.
+
+That its numbers are those of the events, however they are split and pooled, is in `test_query_walks.py`.
+"""
 
 from __future__ import annotations
 
@@ -104,80 +107,10 @@ def table(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     return list(plain.where(plain.notna(), None)[list(columns)].itertuples(index=False, name=None))
 
 
-def test_games_are_pooled_by_their_installs(lens: Client) -> None:
-    """Retention over games is all returning players by all installs, not a mean of shares."""
-    frame = lens.retention([1], over="2026-11-01")
-    assert table(frame, "age", "retention", "installs", "returned") == [(1, 8 / 44, 44, 8)]
-
-
-def test_by_game_is_not_pooled(lens: Client) -> None:
-    """By game each game has its own installs and returning players."""
-    frame = lens.retention([1], over="2026-11-01", by="game_id")
-    assert table(frame, "game_id", "installs", "returned") == [("2001", 30, 3), ("1001", 14, 5)]
-
-
-def test_another_dimension_is_pooled_over_games(lens: Client) -> None:
-    """By another dimension the games of each value are pooled."""
-    frame = lens.retention([1], over="2026-11-01", by="platform")
-    assert table(frame, "platform", "installs", "returned") == [("ios", 40, 8), ("android", 4, 0)]
-
-
-def test_a_dimension_and_the_game_are_not_pooled(lens: Client) -> None:
-    """By game and another dimension nothing is pooled."""
-    frame = lens.retention([7], over="2026-11-01", by=["platform", "game_id"])
-    assert table(frame, "platform", "game_id", "returned") == [
-        ("ios", "2001", 0),
-        ("ios", "1001", 0),
-        ("android", "1001", 1),
-    ]
-
-
-def test_an_absent_row_is_retention_zero(lens: Client) -> None:
-    """A game without returning users has no row (Wire 2.9, Answer shapes)."""
-    frame = lens.retention(7, over="2026-11-02")
-    assert table(frame, "retention", "returned") == [(0.0, 0)]
-
-
-def test_a_day_that_has_not_come_is_na(lens: Client) -> None:
-    """After the last complete day, 19 November here, retention is NA."""
-    frame = lens.retention([1, 2], over="2026-11-18")
-    assert table(frame, "age", "retention", "installs", "returned") == [(1, 0.4, 5, 2), (2, None, 5, None)]
-
-
-def test_a_null_value_is_a_group(lens: Client) -> None:
-    """Players with a null dimension are a group of their own."""
-    frame = lens.retention(1, over="2026-11-18", by="platform")
-    assert table(frame, "platform", "returned") == [(None, 2)]
-
-
-def test_there_is_a_row_for_each_install_day_and_age_with_installs(lens: Client) -> None:
-    """Days with installs have a row for each age, days without have none."""
-    frame = lens.retention([1, 7], over=("2026-11-01", "2026-11-05"))
-    assert table(frame, "timestamp", "age") == [("11-01", 1), ("11-01", 7), ("11-02", 1), ("11-02", 7)]
-
-
-def test_columns_have_the_documented_dtypes(lens: Client) -> None:
-    """Ages and counts are Int64, retention float64 and dimensions categories."""
-    frame = lens.retention([1], over="2026-11-01", by="platform")
-    assert {name: str(kind) for name, kind in frame.dtypes.items()} == {
-        "timestamp": "datetime64[us, UTC]",
-        "age": "Int64",
-        "platform": "category",
-        "retention": "float64",
-        "installs": "Int64",
-        "returned": "Int64",
-    }
-
-
 def test_an_answer_without_installs_has_the_same_dtypes(lens: Client) -> None:
     """Retention without installs is an empty frame with the same dtypes."""
     empty, full = lens.retention(1, over="2026-10-01"), lens.retention(1, over="2026-11-01")
     assert (len(empty), empty.dtypes.tolist()) == (0, full.dtypes.tolist())
-
-
-def test_the_game_comes_with_its_title(lens: Client) -> None:
-    """Retention by game has a title column."""
-    assert lens.retention(1, over="2026-11-02", by="game")["game"].tolist() == ["Tile Saga"]
 
 
 def test_each_age_is_requested_over_days_shifted_by_it(lens: Client, script: Script) -> None:
@@ -222,20 +155,6 @@ def test_the_receipt_has_the_ages(lens: Client) -> None:
     """The receipt of retention has the metric "retention" and its days."""
     query = lens.retention([1, 7], over="2026-11-01").attrs["gamelens"]["asked"]
     assert (query["metric"], query["days"]) == ("retention", [1, 7])
-
-
-def test_a_week_pools_the_installs_of_its_days(lens: Client) -> None:
-    """2 and 18 November lie in weeks of their own, 1 November in that of 26 October."""
-    frame = lens.retention([1], over=("2026-11-01", "2026-11-18"), every="week")
-    assert table(frame, "timestamp", "installs", "returned") == [("10-26", 44, 8), ("11-02", 3, 1), ("11-16", 5, 2)]
-    month = lens.retention([1], over=("2026-11-01", "2026-11-18"), every="month")
-    assert table(month, "timestamp", "retention", "installs") == [("11-01", 11 / 52, 52)]
-    whole = lens.retention([1], over=("2026-11-01", "2026-11-18"), every="all", by="game_id")
-    assert table(whole, "timestamp", "game_id", "installs", "returned") == [
-        ("11-01", "2001", 30, 3),
-        ("11-01", "1001", 22, 8),
-    ]
-    assert whole.attrs["gamelens"]["asked"]["every"] == "all"
 
 
 def test_a_week_with_a_day_that_has_not_come_is_na(lens: Client) -> None:
@@ -296,21 +215,6 @@ def test_a_restated_week_is_listed_by_its_start(lens: Client, script: Script, mo
     again = lens.refresh(frame)
     assert table(again, "timestamp", "returned") == [("10-26", 8), ("11-02", 2)]
     assert {row["timestamp"][:10] for row in again.attrs["gamelens"]["restated"]} == {"2026-11-02"}
-
-
-@pytest.mark.parametrize("every", ["day", "week", "month", "all"])
-@pytest.mark.parametrize("by", [None, "game_id", "platform", ["game_id", "platform"]])
-def test_a_metric_of_one_age_is_its_retention(lens: Client, by: Any, every: Any) -> None:
-    """`d1_retention` has the numbers of `retention([1])` in every bucket and by every dimension of players."""
-    over = ("2026-11-01", "2026-11-18")
-    frame, ret = (
-        lens.query("d1_retention", over=over, by=by, every=every),
-        lens.retention(1, over=over, by=by, every=every),
-    )
-    keys = [name for name in map(str, ret) if name not in ("age", "retention", "installs", "returned")]
-    assert table(frame, *keys, "d1_retention", "d1_installs", "d1_returned") == table(
-        ret, *keys, "retention", "installs", "returned"
-    )
 
 
 def test_metrics_of_ages_stand_beside_others(make_lens: Make, script: Script) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import shutil
 import struct
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,19 +25,15 @@ pytestmark = pytest.mark.slow
 
 
 @needs_chromium
-def test_a_png_is_as_wide_as_asked(networks: DataFrame, tmp_path: Path) -> None:
-    """The width of a PNG is width times scale."""
+def test_a_png_is_as_wide_as_asked(networks: DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The width of a PNG is width times scale.
+
+    A message of the browser that comes in pieces prints nothing. The library that reads it ignores it with a traceback,
+    which would stand in a notebook.
+    """
     path = charts.save(networks.lens.plot(), tmp_path / "revenue.png", width=400, scale=2)
     head = path.read_bytes()[:24]
     assert (head[:8], struct.unpack(">I", head[16:20])) == (b"\x89PNG\r\n\x1a\n", (800,))
-
-
-@needs_chromium
-def test_a_message_of_the_browser_in_pieces_prints_nothing(
-    networks: DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The library that reads it ignores it with a traceback, which would stand in a notebook."""
-    charts.save(networks.lens.plot(), tmp_path / "revenue.png")
     from choreographer.channels import pipe
 
     try:
@@ -95,17 +92,26 @@ def test_a_figure_that_takes_too_long_spoils_no_other(networks: DataFrame, monke
 def test_a_browser_that_does_not_answer_is_given_up(
     networks: DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the deadline the drawing fails, alone and in a shared browser, and nothing waits for it any longer."""
-    browser = tmp_path / "chromium"
-    browser.write_text("#!/bin/sh\nexec sleep 4\n")
+    """At the deadline another is started, then the drawing fails, alone and in a shared browser.
+
+    Nothing waits for it any longer: a thread that does would keep Python from ending.
+    """
+    browser, starts, others = tmp_path / "chromium", tmp_path / "starts", set(threading.enumerate())
+    browser.write_text(f"#!/bin/sh\necho >> {starts}\nexec sleep 2\n")
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER_PATH", str(browser))
     monkeypatch.setattr(browser_rendering, "_OPENING_S", 0.5)
     monkeypatch.setattr(browser_rendering, "_CLOSING_S", 0.5)
+    monkeypatch.setattr(browser_rendering, "_ATTEMPTS", 2)
     figure = networks.lens.plot().to_plotly_json()
     for scope in (contextlib.nullcontext, browser_rendering.one_browser):
         with scope(), pytest.raises(browser_rendering.DrawingError, match="does not start"):
             browser_rendering.draw([figure], "svg", width=400)
+    assert len(starts.read_text()) == 4
+    deadline = time.monotonic() + 20
+    while [thread for thread in threading.enumerate() if not thread.daemon and thread not in others]:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("gamelens-drawing")]
 
 

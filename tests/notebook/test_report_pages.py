@@ -118,14 +118,12 @@ def test_a_page_is_right_whatever_is_missing(worlds: dict[str, World], folder: P
 
 def _of_each_notebook() -> list[Any]:
     """Return `reports`, in `make test` the last of each notebook, whose parameters are the most."""
-    last = {notebook: given for notebook, given in sorted(reports(), key=lambda report: len(report[1]))}
+    last = dict(sorted(reports(), key=lambda report: len(report[1])))
     return [pytest.param(*it, marks=() if last[it[0]] == it[1] else pytest.mark.wide) for it in reports()]
 
 
 @pytest.mark.parametrize(("notebook", "parameters"), _of_each_notebook())
-def test_a_documented_report_is_right(
-    worlds: dict[str, World], folder: Path, notebook: str, parameters: Given
-) -> None:
+def test_a_documented_report_is_right(worlds: dict[str, World], folder: Path, notebook: str, parameters: Given) -> None:
     """The key numbers of a printed command are those of its own period."""
     checked_page(notebook, worlds["demo"], folder, typed(parameters, defaults_of(notebook), notebook=notebook))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -47,6 +48,29 @@ def test_late_batches_leave_no_difference(played: Played) -> None:
     result = verify(played.state)
     assert result.differences == []
     assert 0 < result.events <= played.events
+
+
+def test_a_late_first_event_makes_returns_of_days_that_it_does_not_meet(stage: Stage) -> None:
+    """Those of a player with several cells on a day of another month, which is no install day any more."""
+    september, august = (int(datetime(2026, month, 10, tzinfo=UTC).timestamp()) for month in (9, 8))
+    stage.submit([event(client_ts=september), event(client_ts=september, build="1.1")])
+    stage.process()
+    stage.submit([event(client_ts=august)])
+    stage.process()
+    stage.sandbox.close()
+    assert verify(stage.sandbox.options.state).differences == []
+
+
+@pytest.mark.parametrize("build", ["1.0", "1.1"])
+def test_a_player_of_an_earlier_run_gets_a_second_cell(stage: Stage, build: str) -> None:
+    """The new run alone has one cell of the player, and with a build of its own the table beside it gets both."""
+    for name in ("1.0", build):
+        stage.submit([event(build=name)])
+        stage.process()
+    shared = stage.sandbox.lake.snapshot("acme").rows("daily_players_shared")
+    stage.sandbox.close()
+    assert shared == (2 if build == "1.1" else 0)
+    assert verify(stage.sandbox.options.state).differences == []
 
 
 @pytest.mark.parametrize(

@@ -150,12 +150,12 @@ async def _open_browser(browser: str, *, tabs: int = 1) -> AsyncIterator[Any]:
     for attempt in range(1, _ATTEMPTS + 1):
         drawing = _kaleido(browser, tabs=tabs)
         try:
-            async with asyncio.timeout(_OPENING_S):
+            async with asyncio.timeout(_OPENING_S) as opening:
                 await drawing.open()
             break
-        except TimeoutError:
-            await _close(drawing)
-            if attempt == _ATTEMPTS:
+        except Exception:  # not always TimeoutError: the library makes an error of its own of what interrupts it
+            await _close(drawing)  # or a thread that reads what the browser logs keeps Python from ending
+            if attempt == _ATTEMPTS or not opening.expired():
                 raise
     try:
         yield drawing

@@ -302,6 +302,26 @@ class Batch:
             SELECT DISTINCT {first_day} AS day, player, combination FROM {self.active_rows} WHERE player IS NOT NULL
             EXCEPT SELECT day, player, combination FROM {old}"""
 
+    @cached_property
+    def moves(self) -> dict[str, int]:
+        """How many players of the batch have another first event, and another first purchase, than was known."""
+        changes = ("install_change", "payment_change")
+        counts = ", ".join(f"count(CASE WHEN {change} = {MOVED} THEN 1 END) AS {change}" for change in changes)
+        ((installs, payments),) = self.sql.run(f"SELECT {counts} FROM {self.numbers}")
+        return {"installs": installs, "payments": payments}
+
+    @cached_property
+    def has_several(self) -> bool:
+        """Whether a player has several combinations in the weeks and months of the batch, or another install.
+
+        Otherwise the batch adds nothing to the shared tables of players.
+        """
+        seen = (self.new_daily, self.known_days, self.new_weekly, self.new_monthly)
+        members = " UNION ALL ".join(f"SELECT player, combination FROM {table}" for table in seen)
+        several = f"FROM ({members}) AS members GROUP BY player HAVING min(combination) < max(combination)"
+        players = f"SELECT count(*) FROM (SELECT player {several}) AS several"
+        return self.moves["installs"] > 0 or self.sql.run(players) != [(0,)]
+
     @relation
     def changed_returns(self) -> str:
         """day, player, combination, is_shared, returners: earlier memberships that are returns now, or no longer.

@@ -136,10 +136,11 @@ def _write(
         counted = f"({dated}) AS dated {fresh.anti_join_sql}"
         counts = dict(writer.sql.run(f"SELECT dated_by, count(*) FROM {counted} GROUP BY dated_by"))
     if fresh.events or batch.has_stated:
-        _write_first_events(batch, writer)
+        _write_first_events(batch, writer, has_purchases=fresh.purchases > 0)
         _write_players(batch, writer)
         _write_sessions(batch, writer)
-        _write_impressions(batch, writer)
+        if fresh.impressions:
+            _write_impressions(batch, writer)
         _write_returns(batch, writer)
         for table, dimensions in (("slim", SLIM_DIMENSIONS), ("cube", CUBE_DIMENSIONS)):
             columns = f"day, {', '.join(dimensions)}, currency, {sums_sql('money')}"
@@ -154,7 +155,7 @@ def _write(
     return BuiltParts(writer.files, writer.retired, fresh.repeats, counts)
 
 
-def _write_first_events(batch: Batch, writer: PartWriter) -> None:
+def _write_first_events(batch: Batch, writer: PartWriter, *, has_purchases: bool) -> None:
     """Write combinations, and the first event and the first purchase of each new player.
 
     A player whose event comes late may have an earlier first event than was known, or an import states another install:
@@ -174,17 +175,17 @@ def _write_first_events(batch: Batch, writer: PartWriter) -> None:
     # an install has the build of its combination, because an import may state another than the event has
     of_install = [*(name for name in of_event if name != "fresh.build"), "combined.build AS build"]
     combined = f"JOIN {batch.combined} AS combined ON numbers.combination = combined.combination"
-    for table, change, us, event, columns, joined in (
-        ("installs", "install_change", "installed_us", "install_seq", of_install, combined),
-        ("payments", "payment_change", "paid_us", "paid_seq", of_event, ""),
-    ):
+    firsts = [("installs", "install_change", "installed_us", "install_seq", of_install, combined)]
+    if has_purchases:
+        firsts.append(("payments", "payment_change", "paid_us", "paid_seq", of_event, ""))
+    for table, change, us, event, columns, joined in firsts:
         rows = f"""
             SELECT player, {", ".join(columns)}, make_timestamp({us}) AS ts
             FROM fresh JOIN {batch.numbers} AS numbers ON fresh.seq = {event} {joined}
             WHERE {change} = {{}}"""
         writer.add(table, rows.format(NEW))
-        moved = f"FROM {batch.numbers} WHERE {change} = {MOVED}"
-        if writer.sql.run(f"SELECT count(*) {moved}") != [(0,)]:
+        if batch.moves[table]:
+            moved = f"FROM {batch.numbers} WHERE {change} = {MOVED}"
             order = ", ".join(COLUMNS[table])
             before, old = writer.known(table), writer.known(f"{table}_moved")
             now = f"SELECT {order} FROM ({rows.format(MOVED)}) AS moved"
@@ -212,11 +213,12 @@ def _write_players(batch: Batch, writer: PartWriter) -> None:
     cell = f"day, {_MEMBER}, currency"
     installs = f"(SELECT player, installed_us FROM {batch.numbers})"
     returners = f"CAST({DAY_NUMBER.format('day')} > installed_us // {DAY_US} AS BIGINT) AS returners"
-    for period, new, old in (
+    periods = (
         ("daily", batch.new_daily, batch.known_days),
         ("weekly", batch.new_weekly, batch.old_weekly),
         ("monthly", batch.new_monthly, batch.old_monthly),
-    ):
+    )
+    for period, new, old in periods if batch.has_several else ():
         columns = "player, counts"
         members = "SELECT day, player, combination, 1 AS counts FROM {}"
         shared = _shared(members.format(new), members.format(old), "day, player")
@@ -237,17 +239,20 @@ def _write_players(batch: Batch, writer: PartWriter) -> None:
     rows = f"{batch.active_rows} LEFT JOIN {counted} USING (day, player, combination)"
     writer.add("active", f"SELECT {cell}, player, {_SUMS}, coalesce(counts, 0) AS counts FROM {rows}")
     sums = ", ".join(f"sum({name}) AS {name}" for name in SUMS)
-    nulls = ", ".join(f"NULL AS {name}" for name in SUMS)
+    members = f"SELECT {cell}, {_SUMS}, counts, returners FROM {rows}"
+    if batch.moves["installs"]:
+        nulls = ", ".join(f"NULL AS {name}" for name in SUMS)
+        members += f"""
+            UNION ALL SELECT {cell}, {nulls}, NULL AS counts, returners
+            FROM {batch.changed_returns} JOIN {batch.combined} USING (combination)"""
     writer.add(
         "daily_players",
         f"""
-        SELECT {cell}, {sums}, coalesce(sum(counts), 0) AS players, coalesce(sum(returners), 0) AS returners FROM (
-            SELECT {cell}, {_SUMS}, counts, returners FROM {rows}
-            UNION ALL SELECT {cell}, {nulls}, NULL AS counts, returners
-            FROM {batch.changed_returns} JOIN {batch.combined} USING (combination)
-        ) AS members GROUP BY {cell}""",
+        SELECT {cell}, {sums}, coalesce(sum(counts), 0) AS players, coalesce(sum(returners), 0) AS returners
+        FROM ({members}) AS members GROUP BY {cell}""",
     )
-    _take_returns_back(batch, writer)
+    if batch.moves["installs"]:
+        _take_returns_back(batch, writer)
     for period, new in (("weekly", batch.new_weekly), ("monthly", batch.new_monthly)):
         cells = f"SELECT day, combination, count(*) AS players FROM {new} GROUP BY day, combination"
         writer.add(
@@ -355,6 +360,13 @@ def _write_returns(batch: Batch, writer: PartWriter) -> None:
     columns = "player, install_number, combination, n, is_stated"
     install_day = EPOCH_DAY.format("install_number")
     seen = f"NOT (is_stated AND {install_day} = day)"
+    moved = ""
+    if batch.moves["installs"]:
+        moved = f"""
+            UNION ALL
+            SELECT day, install_number, combination, n
+            FROM (SELECT DISTINCT player, day FROM {batch.moved_days}) AS moved JOIN changed USING (player)
+            WHERE {seen}"""
     writer.add(
         "returns",
         f"""
@@ -368,11 +380,7 @@ def _write_returns(batch: Batch, writer: PartWriter) -> None:
             FROM {batch.numbers} WHERE install_change = {MOVED}
             UNION ALL SELECT {columns} FROM new WHERE change = {MOVED}
         ), placed AS (
-            SELECT day, install_number, combination, n FROM {batch.new_days} JOIN new USING (player) WHERE {seen}
-            UNION ALL
-            SELECT day, install_number, combination, n
-            FROM (SELECT DISTINCT player, day FROM {batch.moved_days}) AS moved JOIN changed USING (player)
-            WHERE {seen}
+            SELECT day, install_number, combination, n FROM {batch.new_days} JOIN new USING (player) WHERE {seen}{moved}
             UNION ALL
             SELECT {install_day} AS day, install_number, combination, n
             FROM (SELECT {columns} FROM changed UNION ALL SELECT {columns} FROM new WHERE change = {NEW}) AS installed

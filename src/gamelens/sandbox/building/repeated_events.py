@@ -20,24 +20,29 @@ MOST_EVENTS: Final = 2_000_000
 class FreshEvents(msgspec.Struct, frozen=True):
     """The staged events that count, as the table `fresh` of the engine, with the columns of the table of events.
 
-    *events* of them count, *repeats* do not. *anti_join_sql* is the end of a FROM clause: it takes the repeats away
-    from a relation that has a `seq`.
+    *events* of them count, *repeats* do not. *purchases* and *impressions* are how many events of these categories
+    there are, repeats included: where there are none, their tables need not be looked at. *anti_join_sql* is the end of
+    a FROM clause: it takes the repeats away from a relation that has a `seq`.
     """
 
     events: int
     repeats: int
+    purchases: int
+    impressions: int
     anti_join_sql: str
 
 
 def make_fresh(sql: BuildEngine, facts: RunFacts | TableFacts, *, counts_repeats: bool) -> FreshEvents:
     """Make the table `fresh` from the table `staged`. With *counts_repeats* every staged event counts."""
     sql.create("repeated", facts.repeated("staged"))  # also where repeats count: it writes the runs of the names
-    ((staged, repeats),) = sql.run(
-        "SELECT * FROM (SELECT count(*) AS events FROM staged), (SELECT count(*) AS repeats FROM repeated)"
-    )
+    ((staged, purchases, impressions, repeats),) = sql.run("""
+        SELECT * FROM (
+            SELECT count(*) AS events, count(CASE WHEN category = 'business' THEN 1 END) AS purchases,
+                count(CASE WHEN category = 'impression' THEN 1 END) AS impressions FROM staged
+        ), (SELECT count(*) AS repeats FROM repeated)""")
     if counts_repeats:
         repeats = 0
     anti_join_sql = "ANTI JOIN repeated USING (seq)" if repeats else ""
     create = sql.create if staged <= MOST_EVENTS else sql.create_view
     create("fresh", f"SELECT {', '.join(EVENT_COLUMNS)} FROM staged {anti_join_sql}")
-    return FreshEvents(staged - repeats, repeats, anti_join_sql)
+    return FreshEvents(staged - repeats, repeats, purchases, impressions, anti_join_sql)

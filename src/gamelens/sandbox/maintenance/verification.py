@@ -175,11 +175,11 @@ def _differences(organisation: str, sql: DuckDBWriter) -> Iterator[Difference]:
     for table in _COMPARED:
         expected, found = _rows_sql("built", table), _rows_sql("found", table)
         day = "day" if "day" in COLUMNS[table] else "NULL"
+        both = f"SELECT *, 1 AS times FROM ({expected}) UNION ALL SELECT *, -1 AS times FROM ({found})"  # noqa: S608
         rows = sql.run(f"""
-            SELECT day, sum(missing), sum(surplus) FROM (
-                SELECT {day} AS day, 1 AS missing, 0 AS surplus FROM ({expected} EXCEPT ALL {found})
-                UNION ALL SELECT {day}, 0, 1 FROM ({found} EXCEPT ALL {expected})
-            ) GROUP BY day ORDER BY day""")  # noqa: S608
+            SELECT {day} AS of_day, sum(greatest(missing, 0)), sum(greatest(-missing, 0)) FROM (
+                SELECT * EXCLUDE (times), sum(times) AS missing FROM ({both}) GROUP BY ALL HAVING sum(times) <> 0
+            ) GROUP BY of_day ORDER BY of_day""")  # noqa: S608
         for of_day, missing, surplus in rows:
             yield Difference(organisation, table, "all" if of_day is None else f"of {of_day}", missing, surplus)
     ((wrong,),) = sql.run(
