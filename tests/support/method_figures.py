@@ -25,7 +25,7 @@ from pandas import DataFrame
 from gamelens.analysis import ads, changes, claims, decomposition, experiments, health, retention
 from gamelens.analysis.experiments.constants import TYPICAL_LIFT
 from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
-from gamelens.analysis.over_days import over_days, over_parts_of_week
+from gamelens.analysis.over_days import Counted, over_days, over_parts_of_week
 from gamelens.analysis.retention.money_by_age import CohortMoney, fit_decay
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, false_discovery, holm, two_sided
 from support.ad_prices import priced_impressions
@@ -75,6 +75,7 @@ def autocorrelated(rng: np.random.Generator, shape: tuple[int, int], rho: float)
 
 def days_figures(runs: int) -> Iterator[Figure]:
     """Intervals of ratios over days, changes between periods, weekends, and rates of several networks."""
+    yield from _own_widths(runs)
     for days in (7, 14, 28, 56):
         for rho in (0.0, 0.5, 0.8, 0.9):
             yield _level(runs, days, rho, weekly=False)
@@ -92,6 +93,23 @@ def days_figures(runs: int) -> Iterator[Figure]:
     yield from _payers(runs)
     yield from _clicks(runs)
     yield from _networks(max(10, runs // 5))
+
+
+def _own_widths(runs: int) -> Iterator[Figure]:
+    """Yield the intervals of independent days as multiples of Student's, of days alone and of counted events."""
+    from scipy.stats import t
+
+    rng, days = np.random.default_rng(35), FIRST + np.arange(28)
+    rates = 1 + 0.1 * rng.standard_normal((runs, 28))
+    clicks = rng.binomial(2000, np.clip(0.05 * rates, 0, 1))[: max(50, runs // 2)] / 2000
+    for values, whole, what in ((rates, 1.0, "days alone"), (clicks, 2000.0, "half of the variance is chance")):
+        counted: Counted | None = None if whole == 1 else "shares"
+        found = over_days(values * whole, np.full(values.shape, whole), days, counted=counted, is_pooled=False)
+        by_student = t.ppf(0.975, 27) * values.std(axis=1, ddof=1) / values.mean(axis=1) / np.sqrt(28)
+        wide = float(np.mean(found.half_width() / by_student))
+        yield Figure(
+            "the interval as a multiple of Student's", f"28 independent days, {what}", "width", wide, len(values)
+        )
 
 
 def _level(runs: int, days: int, rho: float, *, weekly: bool) -> Figure:
@@ -130,47 +148,53 @@ def _rivals(runs: int, days: int, rho: float) -> Iterator[Figure]:
 
 
 def _bounds(runs: int) -> Iterator[Figure]:
-    """Yield what an interval can do that knows all but one thing: whether days have a correlation of 0.9 or none.
+    """Yield what no interval exceeds, not even one that knows all but whether days have a correlation of 0.9.
 
-    For each prior it is the shortest on average (Bayes), so no other interval of these days that is as short on
-    independent days holds more at 0.9. *remembered* is the share of the variance that the correlation carries; the rest
-    is chance, as in a click rate.
+    Intervals around the mean are *w* times Student's, by the pattern of the days. Of all with the same mean of w on
+    independent days, the one that holds most at 0.9 minimises f0 w + k f9 P9(miss | pattern) pattern by pattern (Neyman
+    and Pearson), f being the densities of the pattern, so that the density of Student's t at the bound is known.
     """
-    from scipy.special import stdtr
     from scipy.stats import t
 
-    days, point = 28, float(t.ppf(0.975, 27))
+    days, freedom = 28, 27
     lag = np.abs(np.subtract.outer(np.arange(days), np.arange(days)))
     for remembered, what in ((1.0, "days alone"), (0.5, "half of the variance is chance")):
         models = [np.eye(days), remembered * 0.9**lag + (1 - remembered) * np.eye(days)]
-        roots = [np.linalg.cholesky(model) for model in models]
         rng = np.random.default_rng(34)
-        drawn = [rng.standard_normal((runs, days)) @ root.T for root in roots]
-        for prior in (0.5, 0.8, 0.9):
-            held, widths = [], []
-            for values in drawn:
-                logs, scales = [], []
-                for model in models:
-                    inverse = np.linalg.inv(model)
-                    whole = inverse.sum()
-                    residual = inverse - np.outer(inverse.sum(axis=0), inverse.sum(axis=1)) / whole
-                    squares = ((values @ residual) * values).sum(axis=1)
-                    scales.append(np.sqrt(squares / (days - 1) * model.mean()))
-                    logs.append(-0.5 * (np.linalg.slogdet(model)[1] + np.log(whole) + (days - 1) * np.log(squares)))
-                odds = np.array(logs) + np.log([[prior], [1 - prior]])
-                weights = np.exp(odds - odds.max(axis=0))
-                weights /= weights.sum(axis=0)
-                low, high = np.zeros(runs), np.full(runs, 50.0)
-                for _ in range(60):
-                    middle = (low + high) / 2
-                    beyond = 2 * (weights * stdtr(days - 1, -middle / np.array(scales))).sum(axis=0)
-                    low, high = np.where(beyond > 0.05, middle, low), np.where(beyond > 0.05, high, middle)
-                held.append(float(np.mean(np.abs(values.mean(axis=1)) <= high)))
-                widths.append(float(np.mean(high / (point * values.std(axis=1, ddof=1) / np.sqrt(days)))))
-            setting = f"{what}, prior of independent days {prior}"
-            yield Figure("at best it holds at AR(0.9)", setting, "coverage", held[1], runs)
-            yield Figure("if independent days hold", setting, "coverage", held[0], runs)
-            yield Figure("and are so many times as wide as Student's", setting, "width", widths[0], runs)
+        drawn = [rng.standard_normal((runs, days)) @ np.linalg.cholesky(model).T for model in models]
+        ratios, scales, missed = [], [], []
+        for values in drawn:  # the density of the pattern at 0.9 as a multiple, and the error there beside Student's
+            logs, errors = zip(*(_pattern(values, model) for model in models), strict=True)
+            half = t.ppf(0.975, freedom) * values.std(axis=1, ddof=1) / np.sqrt(days)
+            ratios.append(np.exp(logs[1] - logs[0]))
+            scales.append(half / errors[1])
+            missed.append(np.abs(values.mean(axis=1)) / half)
+        for wide in (1.1, 1.3, 1.6, 2.0):
+            low, high = 1e-6, 1e6
+            for _ in range(80):  # k by bisection of its logarithm
+                weight = float(np.sqrt(low * high))
+                is_wider = _best_widths(weight * ratios[0], scales[0], freedom).mean() > wide
+                low, high = (low, weight) if is_wider else (weight, high)
+            held = float(np.mean(missed[1] <= _best_widths(weight * ratios[1], scales[1], freedom)))
+            setting = f"{what}, {wide} times as wide as Student's on independent days"
+            yield Figure("no interval holds more at AR(0.9)", setting, "coverage", held, runs)
+
+
+def _pattern(values: Floats, model: Floats) -> tuple[Floats, Floats]:
+    """Return the logarithm of each pattern's density under *model*, up to a constant, and the error of its mean."""
+    inverse, days = np.linalg.inv(model), len(model)
+    residual = inverse - np.outer(inverse.sum(axis=0), inverse.sum(axis=1)) / inverse.sum()
+    squares = ((values @ residual) * values).sum(axis=1)
+    log = -0.5 * (np.linalg.slogdet(model)[1] + np.log(inverse.sum()) + (days - 1) * np.log(squares))
+    return log, np.sqrt(squares / (days - 1) * model.mean())
+
+
+def _best_widths(ratio: Floats, scale: Floats, freedom: int) -> Floats:
+    """Return the widths at which Student's density is 1 / (2 *ratio* *scale*), 0 where it is lower everywhere."""
+    from scipy.stats import t
+
+    share = np.minimum(1 / (2 * ratio * scale) / t.pdf(0, freedom), 1.0)
+    return np.asarray(np.sqrt(freedom * (share ** (-2 / (freedom + 1)) - 1)) / scale)
 
 
 def _change(runs: int, days: int, rho: float, effect: float) -> Figure:
@@ -260,6 +284,7 @@ def health_figures(runs: int) -> Iterator[Figure]:
     yield from _judged_levels(runs)
     yield from _judged_shares(runs)
     yield from _incidents(max(10, runs // 10))
+    yield from _mixes(max(40, runs // 6))
 
 
 def level_figures(runs: int) -> Iterator[Figure]:
@@ -295,14 +320,20 @@ def _judge(levels: Levels, day: int, is_usual: Flags) -> Baseline:
 
 def _judged_levels(runs: int) -> Iterator[Figure]:
     days = 45
-    for process in ("Poisson", "few", "0.0", "0.8", "random walk", "money"):
+    for process in ("Poisson", "few", "0.0", "0.8", "random walk", "money", "quiet money"):
         rng, shape = np.random.default_rng(8), (runs, days)
-        is_money = process == "money"
-        values = np.exp(6 + 0.3 * rng.standard_normal(shape)) if is_money else _counts(rng, process, shape)
-        shown = {"0.0": "days vary by 10%", "0.8": "AR(0.8), 10%", "Poisson": "Poisson, 400 a day"}
-        setting = {"few": "Poisson, 6 a day", "money": "money, log-normal 0.3"}.get(
-            process, shown.get(process, process)
+        is_money = process.endswith("money")
+        values = (
+            np.exp(6 + (0.3 if process == "money" else 0.02) * rng.standard_normal(shape))
+            if is_money
+            else _counts(rng, process, shape)
         )
+        shown = {"0.0": "days vary by 10%", "0.8": "AR(0.8), 10%", "Poisson": "Poisson, 400 a day"}
+        setting = {
+            "few": "Poisson, 6 a day",
+            "money": "money, log-normal 0.3",
+            "quiet money": "money, log-normal 0.02",
+        }.get(process, shown.get(process, process))
         base = _judge(Levels(values, is_count=not is_money), days - 1, np.ones(shape, dtype=bool))
         p = two_sided(base.z, base.noise_days)
         yield Figure("a usual day has p below 1%", setting, "false", float(np.mean(p < 0.01)), runs)
@@ -346,11 +377,14 @@ def _judged_levels(runs: int) -> Iterator[Figure]:
 
 def _judged_shares(runs: int) -> Iterator[Figure]:
     days = 56
-    for process in ("chance", "wander of 5%", "days vary by 10%"):
+    for process in ("chance", "wander of 5%", "days vary by 10%", "heavy tails"):
         rng = np.random.default_rng(10)
-        noise = {"chance": 0.0, "wander of 5%": 0.05, "days vary by 10%": 0.1}[process]
+        noise = {"chance": 0.0, "wander of 5%": 0.05, "days vary by 10%": 0.1, "heavy tails": 0.06}[process]
         rho = 0.9 if process == "wander of 5%" else 0.0
-        chances = np.clip(0.2 * (1 + noise * autocorrelated(rng, (runs, days), rho)), 0, 1)
+        days_apart = autocorrelated(rng, (runs, days), rho)
+        if process == "heavy tails":
+            days_apart = rng.standard_t(3, (runs, days))
+        chances = np.clip(0.2 * (1 + noise * days_apart), 0, 1)
         part, whole = rng.binomial(2000, chances).astype("float64"), np.full((runs, days), 2000.0)
         for length in (1, 7, 28):
             base = judge_shares(part, whole, np.ones(part.shape, dtype=bool), days=length)
@@ -436,6 +470,12 @@ def _incidents(games: int) -> Iterator[Figure]:
         float(is_silent[:, 80:].sum(axis=1).mean()),
         games,
     )
+    young = usual[:, :17].copy()
+    young[:, 16] = 0
+    most = _board_of(young)["change_high"].to_numpy().reshape(games, 17)[:, 16]
+    yield Figure(
+        "upper bound of the change of a silent game", "on its 17th day", "error", float(np.nanmean(most)), games
+    )
     small = rng.poisson(9, (games, 60)).astype("float64")
     small[:, 50] = 0
     rows = _board_of(small)
@@ -443,6 +483,29 @@ def _incidents(games: int) -> Iterator[Figure]:
     yield Figure("a silent game is said to be silent", "9 players a day", "found", float(found.mean()), games)
     severity = rows["severity"].cat.codes.to_numpy().reshape(games, 60)
     yield Figure("mean severity of a lost day", "9 players a day", "count", float(severity[:, 50].mean()), games)
+
+
+def _mixes(games: int) -> Iterator[Figure]:
+    """Yield how far other networks are from usual, when the share of one of them fell by up to a quarter."""
+    days, rng = 36, np.random.default_rng(36)
+    falls = np.linspace(0, 0.25, games)
+    sizes = np.array([400.0, 300.0, 200.0, 100.0])
+    counts = rng.poisson(np.broadcast_to(sizes[:, None], (games, 4, days)))
+    counts[:, 0, -1] = (counts[:, 0, -1] * (1 - falls)).astype("int64")
+    stamps = pd.date_range("2026-06-01", periods=days).strftime("%Y-%m-%d").tolist()
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=stamps * (4 * games),
+        game_id=np.repeat([f"{game}" for game in range(games)], 4 * days).tolist(),
+        game=np.repeat([f"G{game}" for game in range(games)], 4 * days).tolist(),
+        ilrd_network_name=np.tile(np.repeat([*"ABCD"], days), games).tolist(),
+        ilrd_revenue_event_count=counts.ravel().tolist(),
+        ilrd_revenue=(0.01 * counts).ravel().tolist(),
+    )
+    scores = health.score_days(health.daily([frame], health.watches("network_share")))
+    last = scores[(scores["timestamp"] == scores["timestamp"].max()) & (scores["segment"] != "A")]
+    setting = "four networks, one of them up to 25% less"
+    yield Figure("deviation of the other networks", setting, "error", float(last["z"].abs().mean()), games)
 
 
 def _slow_levels(games: int) -> Iterator[Figure]:
