@@ -83,7 +83,7 @@ def days_figures(runs: int) -> Iterator[Figure]:
     yield _level(runs, 28, 0.8, weekly=True)
     for rho in (0.0, 0.5, 0.8, 0.9):
         yield from _rivals(max(40, runs // 5), 28, rho)
-    yield from _bounds(runs)
+    yield from _bounds(20 * runs)
     for days in (10, 14, 28):
         for rho in (0.0, 0.5, 0.8):
             yield _change(runs, days, rho, 0.0)
@@ -240,7 +240,7 @@ def _payers(runs: int) -> Iterator[Figure]:
 
 
 def _clicks(runs: int) -> Iterator[Figure]:
-    some = max(50, runs // 2)
+    some = max(50, 2 * runs)
     for rho in (0.0, 0.8, 0.9):
         rng = np.random.default_rng(5)
         chances = np.clip(0.05 * (1 + 0.1 * autocorrelated(rng, (some, 28), rho)), 0, 1)
