@@ -49,7 +49,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 # Workers have all processors busy already: the threads of a matrix product would wait for each other, and burn while they do.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test test-wide durations seconds check static audit constraints coverage bench mutants record lab docs dist words \
+.PHONY: demo test test-wide durations seconds check static audit constraints coverage bench mutants record lab docs dist words methods \
 	check-copies check-recipes check-lowest check-newest check-wheel check-docs clean
 
 demo: $(INSTALLED)
@@ -145,6 +145,12 @@ record: $(INSTALLED)
 	@rm -rf data/outside
 	@$(BIN)/python data/make_outside.py
 	@$(BIN)/python -m docs.build --record
+
+# Figures of the statistical methods, and what becomes of them with each constant a fifth smaller and larger, for the pages on
+# methods: an hour. One constant: make methods CONSTANT=MEMORY_NOISE
+methods: $(INSTALLED)
+	@$(if $(CONSTANT),,PYTHONPATH=tests:. $(BIN)/python -m support.method_figures)
+	@PYTHONPATH=tests:. $(BIN)/python -m support.changed_constants $(CONSTANT)
 
 # The documentation site, from `docs`, the notebooks, the READMEs and the docstrings; open site/index.html.
 docs: $(INSTALLED)

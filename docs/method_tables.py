@@ -1,7 +1,7 @@
 """Tables and figures of the pages on methods, from the source and from `docs/methods`, which `make methods` writes.
 
 A block of figures has a line for each table: the name of a method, a colon, and names of figures separated by `|`. A
-block of constants has the path of a module. In the text `{{ figure("days", "name", "setting") }}` is one figure.
+block of constants has paths of modules. In the text `{{ figure("days", "name", "setting") }}` is one figure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _INLINE: Final = re.compile(r"\$`([^`]+)`\$")
 
 def with_formulas(text: str) -> str:
     """Return *text* with its formulas (LaTeX between $` and `$) as MathML, which browsers show without a network."""
-    return _INLINE.sub(lambda found: mathml(found[1]), text)
+    return _INLINE.sub(lambda found: f'<span class="formula">{mathml(found[1])}</span>', text)
 
 
 def mathml(formula: str, *, is_block: bool = False) -> str:
@@ -83,12 +83,12 @@ def figures_table(lines: str) -> str:
     return "\n\n".join([*tables, made]) + "\n"
 
 
-def constants_table(path: str) -> str:
-    """Return the constants of a module, or of all modules of a room: value, meaning, source, and what they move."""
+def constants_table(paths: str) -> str:
+    """Return the constants of modules, or of all modules of rooms: value, meaning, source, and what they move."""
     moved = {(row["path"], row["name"]): row for row in _written("constants.json")["constants"]}
     body = []
     for constant in constants():
-        if constant.path.startswith(path.strip()):
+        if constant.path.startswith(tuple(paths.split())):
             row = moved.get((constant.path, constant.name), {})
             shown = f"`{constant.name}`", f"`{_short(constant.value)}`", constant.about
             body.append([*shown, f"{constant.kind}: {constant.source}", _moves(row)])

@@ -81,7 +81,7 @@ def run_page(name: str, text: str, runner: PageRunner, draw: DrawFigure) -> Page
             source, twin = source + with_formulas(prose) + table, twin + prose + table
             continue
         outputs = _run_block(block, runner)
-        for_site = f"{mathml(block[3], is_block=True)}\n" if block[1] == "math" else shown
+        for_site = f'<div class="formula">{mathml(block[3], is_block=True)}</div>\n' if block[1] == "math" else shown
         source += with_formulas(prose) + for_site + "".join(_site_output(it, draw) for it in outputs)
         twin += prose + shown + "".join(f"\n{_twin_output(it)}\n" for it in outputs)
     rest = _with_values(text[end:], runner)

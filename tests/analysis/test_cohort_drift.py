@@ -97,3 +97,14 @@ def test_a_shift_between_games_is_no_drift() -> None:
 def test_nothing_claims_nothing() -> None:
     """A frame without rows gives no claims."""
     assert said(retention.drift(drifting(1.0)[:0])) == []
+
+
+def test_players_who_all_come_back_have_no_drift() -> None:
+    """Nothing differs, but a player could have stayed away: the interval is narrow, and there is no warning."""
+    row = retention.drift(frame_of([20] * 10, np.full((10, 2), 20), [1, 2])).iloc[0]
+    assert row["ratio"] == pytest.approx(1)
+    assert 0.8 < row["low"] < 1 < row["high"] < 1.25
+    most = np.full((10, 2), 20)
+    most[3:, 1] = 18
+    row = retention.drift(frame_of([20] * 10, most, [1, 2], until=9)).iloc[0]
+    assert row["low"] < row["ratio"] < row["high"]

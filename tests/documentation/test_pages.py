@@ -29,7 +29,8 @@ from gamelens.wire.dimensions import DIMENSIONS
 from house.source import ROOT, modules
 
 PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
-CODE = re.compile(r"^```.*?^```|`[^`\n]+`|\{\{ .+? \}\}|\]\([^)]*\)|\{ #.+? \}", re.MULTILINE | re.DOTALL)
+CITATION = r"\[[^\]]*\]\(https://(?:doi|www\.jstor)\.org/[^)]*\)"
+CODE = re.compile(CITATION + r"|^```.*?^```|`[^`\n]+`|\{\{ .+? \}\}|\]\([^)]*\)|\{ #.+? \}", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])\d[\d,.]*(?!\w)")
 RULES = frozenset(
     {

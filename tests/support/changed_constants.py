@@ -21,8 +21,6 @@ from support.method_figures import ROOT, Figure
 SENSITIVITY: Final = ROOT / "docs" / "methods" / "constants.json"
 RUNS: Final = 60
 FACTORS: Final = (0.8, 1.2)
-WIDE_FACTORS: Final = (0.5, 0.8, 1.2, 2.0)
-"""The grid of a constant that an experiment fixed."""
 FELT: Final = {"coverage": 0.005, "false": 0.002, "found": 0.01, "width": 0.01, "error": 0.01, "count": 0.01}
 """By how much a figure must move for a constant to matter: shares by so much, other figures relatively."""
 
@@ -40,6 +38,16 @@ METHODS_OF: Final = {
 
 Constants of other topics are rules of wording and of formats.
 """
+
+
+FIRST_OF: Final = {
+    "levels": "MOST_WEEKS FEWEST_WEEKS LEAST_LEVEL_CHANGE FEWEST_EVENTS_OF_WEEK RESTATED FEWEST_OF_SEGMENT FEW_COUNTED",
+    "segments": "FEWEST_OF_SHARE MOVED_P SURE_P MOST_OF_CHANGE AHEAD AGAINST LEAST_ALIKE LEAST_OPPOSITE",
+    "boards": "CAUSE_P LEVEL_DAYS LEVEL_P LEVEL_Z CRITICAL_FALL CRITICAL_RISE CRITICAL_WEIGHT MOST_OF_NONE",
+    "projection": "CLEAR_DIFFERENCE CLEAR_MISFIT TEST_DIVISOR TEMPER BG_BB SHIFTED_BG POWER_LAW WEIBULL _BELOW_ONE",
+    "value": "WEEK DECAY",
+}
+"""The methods that are looked at first for some constants, which the first method of their topic does not use."""
 
 
 def changed(constant: Constant, factor: float) -> str:
@@ -74,7 +82,7 @@ def figures_with(copy: Path, method: str, runs: int = RUNS) -> dict[str, Figure]
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     found = json.loads(done.stdout.strip().splitlines()[-1])
-    return {f"{row['name']}|{row['setting']}": Figure(**row) for row in found[method]}
+    return {f"{row['name']}|{row['setting']}": Figure(**row) for row in found}
 
 
 def moved(before: Figure, after: Figure) -> float:
@@ -104,11 +112,13 @@ def _sensitivity(copy: Path, constant: Constant, usual: dict[str, dict[str, Figu
     """Return what *constant* moves in the first method in which it moves a figure. *usual* takes up usual figures."""
     path, found = copy / "gamelens" / "analysis" / constant.path, dict[str, Any]()
     text = path.read_text(encoding="utf-8")
-    for method in METHODS_OF[constant.topic]:
+    methods = METHODS_OF[constant.topic]
+    first = [method for method in methods if constant.name in FIRST_OF.get(method, "").split()]
+    for method in [*first, *(method for method in methods if method not in first)]:
         if method not in usual:
             usual[method] = figures_with(copy, method)
         runs, errors = {}, {}
-        for factor in WIDE_FACTORS if constant.kind == "Experiment" else FACTORS:
+        for factor in FACTORS:
             path.write_text(_with_value(text, constant, changed(constant, factor)), encoding="utf-8")
             try:
                 runs[factor] = figures_with(copy, method)
@@ -123,8 +133,7 @@ def _sensitivity(copy: Path, constant: Constant, usual: dict[str, dict[str, Figu
 
 def _summary(usual: dict[str, Figure], runs: dict[float, dict[str, Figure]]) -> dict[str, Any]:
     sizes = {
-        key: max((moved(figure, found[key]) for factor, found in runs.items() if factor in FACTORS), default=0.0)
-        for key, figure in usual.items()
+        key: max((moved(figure, found[key]) for found in runs.values()), default=0.0) for key, figure in usual.items()
     }
     order = sorted((key for key in sizes if sizes[key] >= 1), key=lambda key: -sizes[key])
     shown = [

@@ -25,7 +25,7 @@ from pandas import DataFrame
 from gamelens.analysis import ads, changes, claims, decomposition, experiments, health, retention
 from gamelens.analysis.experiments.constants import TYPICAL_LIFT
 from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
-from gamelens.analysis.over_days import over_days, over_parts_of_week
+from gamelens.analysis.over_days import Counted, over_days, over_parts_of_week
 from gamelens.analysis.retention.money_by_age import CohortMoney, fit_decay
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, false_discovery, holm, two_sided
 from support.ad_prices import priced_impressions
@@ -40,6 +40,8 @@ Kind = Literal["coverage", "false", "found", "width", "error", "count"]
 
 ROOT: Final = Path(__file__).parents[2]
 FIGURES: Final = ROOT / "docs" / "methods" / "figures.json"
+RUNS: Final = 600
+"""Series of a figure at full size; slow ones are counted on fewer, and say on how many."""
 FIRST: Final = 20_000
 WEEK: Final = np.array([1.0, 1.4, 1.4, 1.0, 0.6, 0.6, 1.0])
 
@@ -73,20 +75,41 @@ def autocorrelated(rng: np.random.Generator, shape: tuple[int, int], rho: float)
 
 def days_figures(runs: int) -> Iterator[Figure]:
     """Intervals of ratios over days, changes between periods, weekends, and rates of several networks."""
+    yield from _own_widths(runs)
     for days in (7, 14, 28, 56):
         for rho in (0.0, 0.5, 0.8, 0.9):
             yield _level(runs, days, rho, weekly=False)
     yield _level(runs, 28, 0.0, weekly=True)
     yield _level(runs, 28, 0.8, weekly=True)
+    for rho in (0.0, 0.5, 0.8, 0.9):
+        yield from _rivals(max(40, runs // 5), 28, rho)
+    yield from _bounds(20 * runs)
     for days in (10, 14, 28):
         for rho in (0.0, 0.5, 0.8):
             yield _change(runs, days, rho, 0.0)
-    yield _change(runs, 14, 0.0, 0.112)
-    yield _change(runs, 28, 0.0, 0.077)
+    yield _change(4 * runs, 14, 0.0, 0.112)
+    yield _change(4 * runs, 28, 0.0, 0.077)
     yield from _weekends(runs)
     yield from _payers(runs)
     yield from _clicks(runs)
     yield from _networks(max(10, runs // 5))
+
+
+def _own_widths(runs: int) -> Iterator[Figure]:
+    """Yield the intervals of independent days as multiples of Student's, of days alone and of counted events."""
+    from scipy.stats import t
+
+    rng, days = np.random.default_rng(35), FIRST + np.arange(28)
+    rates = 1 + 0.1 * rng.standard_normal((runs, 28))
+    clicks = rng.binomial(2000, np.clip(0.05 * rates, 0, 1))[: max(50, runs // 2)] / 2000
+    for values, whole, what in ((rates, 1.0, "days alone"), (clicks, 2000.0, "half of the variance is chance")):
+        counted: Counted | None = None if whole == 1 else "shares"
+        found = over_days(values * whole, np.full(values.shape, whole), days, counted=counted, is_pooled=False)
+        by_student = t.ppf(0.975, 27) * values.std(axis=1, ddof=1) / values.mean(axis=1) / np.sqrt(28)
+        wide = float(np.mean(found.half_width() / by_student))
+        yield Figure(
+            "the interval as a multiple of Student's", f"28 independent days, {what}", "width", wide, len(values)
+        )
 
 
 def _level(runs: int, days: int, rho: float, *, weekly: bool) -> Figure:
@@ -97,6 +120,81 @@ def _level(runs: int, days: int, rho: float, *, weekly: bool) -> Figure:
     name = "a level holds the long-run mean"
     setting = f"{days} days, AR({rho})" + (", weekdays differ by 40%" if weekly else "")
     return Figure(name, setting, "coverage", float(np.mean((low <= truth) & (truth <= high))), runs)
+
+
+def _rivals(runs: int, days: int, rho: float) -> Iterator[Figure]:
+    """Yield how often other intervals hold the mean of the same days: of Student, of Newey and West, of a bootstrap."""
+    from scipy.stats import t
+
+    rng = np.random.default_rng(1)
+    rates = 1 + 0.1 * autocorrelated(rng, (runs, days), rho)
+    mean, around = rates.mean(axis=1), rates - rates.mean(axis=1, keepdims=True)
+    point = float(t.ppf(0.975, days - 1))
+    lags = [(around[:, lag:] * around[:, : days - lag]).sum(axis=1) / days for lag in range(8)]
+    long_run = lags[0] + 2 * sum((1 - lag / 8) * lags[lag] for lag in range(1, 8))
+    starts = rng.integers(0, days, (400, days // 7))
+    places = ((starts[:, :, None] + np.arange(7)) % days).reshape(400, -1)
+    resampled = rates[:, places].mean(axis=2)
+    low, high = np.quantile(resampled, [0.025, 0.975], axis=1)
+    halves = {
+        "Student's interval of the days": point * rates.std(axis=1, ddof=1) / np.sqrt(days),
+        "Newey and West's, seven lags": point * np.sqrt(np.maximum(long_run, 0) / days),
+    }
+    for name, half in halves.items():
+        held = float(np.mean(np.abs(mean - 1) <= half))
+        yield Figure(f"{name} holds the mean", f"{days} days, AR({rho})", "coverage", held, runs)
+    held = float(np.mean((low <= 1) & (high >= 1)))
+    yield Figure("a bootstrap of weeks holds the mean", f"{days} days, AR({rho})", "coverage", held, runs)
+
+
+def _bounds(runs: int) -> Iterator[Figure]:
+    """Yield what no interval exceeds, not even one that knows all but whether days have a correlation of 0.9.
+
+    Intervals around the mean are *w* times Student's, by the pattern of the days. Of all with the same mean of w on
+    independent days, the one that holds most at 0.9 minimises f0 w + k f9 P9(miss | pattern) pattern by pattern (Neyman
+    and Pearson), f being the densities of the pattern, so that the density of Student's t at the bound is known.
+    """
+    from scipy.stats import t
+
+    days, freedom = 28, 27
+    lag = np.abs(np.subtract.outer(np.arange(days), np.arange(days)))
+    for remembered, what in ((1.0, "days alone"), (0.5, "half of the variance is chance")):
+        models = [np.eye(days), remembered * 0.9**lag + (1 - remembered) * np.eye(days)]
+        rng = np.random.default_rng(34)
+        drawn = [rng.standard_normal((runs, days)) @ np.linalg.cholesky(model).T for model in models]
+        ratios, scales, missed = [], [], []
+        for values in drawn:  # the density of the pattern at 0.9 as a multiple, and the error there beside Student's
+            logs, errors = zip(*(_pattern(values, model) for model in models), strict=True)
+            half = t.ppf(0.975, freedom) * values.std(axis=1, ddof=1) / np.sqrt(days)
+            ratios.append(np.exp(logs[1] - logs[0]))
+            scales.append(half / errors[1])
+            missed.append(np.abs(values.mean(axis=1)) / half)
+        for wide in (1.1, 1.3, 1.6, 2.0):
+            low, high = 1e-6, 1e6
+            for _ in range(80):  # k by bisection of its logarithm
+                weight = float(np.sqrt(low * high))
+                is_wider = _best_widths(weight * ratios[0], scales[0], freedom).mean() > wide
+                low, high = (low, weight) if is_wider else (weight, high)
+            held = float(np.mean(missed[1] <= _best_widths(weight * ratios[1], scales[1], freedom)))
+            setting = f"{what}, {wide} times as wide as Student's on independent days"
+            yield Figure("no interval holds more at AR(0.9)", setting, "coverage", held, runs)
+
+
+def _pattern(values: Floats, model: Floats) -> tuple[Floats, Floats]:
+    """Return the logarithm of each pattern's density under *model*, up to a constant, and the error of its mean."""
+    inverse, days = np.linalg.inv(model), len(model)
+    residual = inverse - np.outer(inverse.sum(axis=0), inverse.sum(axis=1)) / inverse.sum()
+    squares = ((values @ residual) * values).sum(axis=1)
+    log = -0.5 * (np.linalg.slogdet(model)[1] + np.log(inverse.sum()) + (days - 1) * np.log(squares))
+    return log, np.sqrt(squares / (days - 1) * model.mean())
+
+
+def _best_widths(ratio: Floats, scale: Floats, freedom: int) -> Floats:
+    """Return the widths at which Student's density is 1 / (2 *ratio* *scale*), 0 where it is lower everywhere."""
+    from scipy.stats import t
+
+    share = np.minimum(1 / (2 * ratio * scale) / t.pdf(0, freedom), 1.0)
+    return np.asarray(np.sqrt(freedom * (share ** (-2 / (freedom + 1)) - 1)) / scale)
 
 
 def _change(runs: int, days: int, rho: float, effect: float) -> Figure:
@@ -142,7 +240,7 @@ def _payers(runs: int) -> Iterator[Figure]:
 
 
 def _clicks(runs: int) -> Iterator[Figure]:
-    some = max(50, runs // 8)
+    some = max(50, 2 * runs)
     for rho in (0.0, 0.8, 0.9):
         rng = np.random.default_rng(5)
         chances = np.clip(0.05 * (1 + 0.1 * autocorrelated(rng, (some, 28), rho)), 0, 1)
@@ -161,6 +259,12 @@ def _clicks(runs: int) -> Iterator[Figure]:
     held = float(np.mean(((low <= 0.009) & (high >= 0.009))[is_known]))
     yield Figure("a rate of rare events holds the mean", "28 days, 25 events", "coverage", held, int(is_known.sum()))
     yield Figure("a rate of rare events has an interval", "28 days, 25 events", "found", float(is_known.mean()), some)
+    ten = rng.poisson(11 / 28, (some, 28))
+    low, _ = over_days(
+        ten, np.full(ten.shape, 100.0), FIRST + np.arange(28), counted="events", is_pooled=False
+    ).bounds()
+    share = float(np.isfinite(low).mean())
+    yield Figure("a rate of rare events has an interval", "28 days, 11 events", "found", share, some)
 
 
 def _networks(pages: int) -> Iterator[Figure]:
@@ -180,6 +284,7 @@ def health_figures(runs: int) -> Iterator[Figure]:
     yield from _judged_levels(runs)
     yield from _judged_shares(runs)
     yield from _incidents(max(10, runs // 10))
+    yield from _mixes(max(40, runs // 6))
 
 
 def level_figures(runs: int) -> Iterator[Figure]:
@@ -195,7 +300,7 @@ def segment_figures(runs: int) -> Iterator[Figure]:
 
 def board_figures(runs: int) -> Iterator[Figure]:
     """Boards of the simulated games."""
-    yield from _worlds(max(2, runs // 50))
+    yield from _worlds(max(2, runs // 60))
 
 
 def _counts(rng: np.random.Generator, process: str, shape: tuple[int, int]) -> Floats:
@@ -215,14 +320,20 @@ def _judge(levels: Levels, day: int, is_usual: Flags) -> Baseline:
 
 def _judged_levels(runs: int) -> Iterator[Figure]:
     days = 45
-    for process in ("Poisson", "few", "0.0", "0.8", "random walk", "money"):
+    for process in ("Poisson", "few", "0.0", "0.8", "random walk", "money", "quiet money"):
         rng, shape = np.random.default_rng(8), (runs, days)
-        is_money = process == "money"
-        values = np.exp(6 + 0.3 * rng.standard_normal(shape)) if is_money else _counts(rng, process, shape)
-        shown = {"0.0": "days vary by 10%", "0.8": "AR(0.8), 10%", "Poisson": "Poisson, 400 a day"}
-        setting = {"few": "Poisson, 6 a day", "money": "money, log-normal 0.3"}.get(
-            process, shown.get(process, process)
+        is_money = process.endswith("money")
+        values = (
+            np.exp(6 + (0.3 if process == "money" else 0.02) * rng.standard_normal(shape))
+            if is_money
+            else _counts(rng, process, shape)
         )
+        shown = {"0.0": "days vary by 10%", "0.8": "AR(0.8), 10%", "Poisson": "Poisson, 400 a day"}
+        setting = {
+            "few": "Poisson, 6 a day",
+            "money": "money, log-normal 0.3",
+            "quiet money": "money, log-normal 0.02",
+        }.get(process, shown.get(process, process))
         base = _judge(Levels(values, is_count=not is_money), days - 1, np.ones(shape, dtype=bool))
         p = two_sided(base.z, base.noise_days)
         yield Figure("a usual day has p below 1%", setting, "false", float(np.mean(p < 0.01)), runs)
@@ -230,6 +341,13 @@ def _judged_levels(runs: int) -> Iterator[Figure]:
         yield Figure("the interval of a change holds no change", setting, "coverage", float(held.mean()), runs)
         width = float(np.median(base.own_high / base.expected - base.own_low / base.expected))
         yield Figure("width of the interval of a change", setting, "width", width, runs)
+        weekdays = values[:, [days - 8, days - 15, days - 22, days - 29]]
+        is_beyond = np.abs(values[:, -1] / np.median(weekdays, axis=1) - 1) >= 0.1
+        yield Figure("a usual day is a tenth from its weekdays", setting, "false", float(is_beyond.mean()), runs)
+        before = np.log(values[:, :-1] + 1) - np.log(np.roll(values, 7, axis=1)[:, :-1] + 1)
+        last = np.log(values[:, -1] + 1) - np.log(values[:, -8] + 1)
+        is_far = np.abs(last - before[:, 7:].mean(axis=1)) > 2.576 * before[:, 7:].std(axis=1, ddof=1)
+        yield Figure("a usual day is 2.6 deviations from a week before", setting, "false", float(is_far.mean()), runs)
         if process in ("Poisson", "0.0", "money"):
             fallen = values.copy()
             fallen[:, -1] *= 0.4 if is_money else 0.8 if process == "Poisson" else 0.6
@@ -247,8 +365,11 @@ def _judged_levels(runs: int) -> Iterator[Figure]:
     )
     wide = float(np.median(base.own_high / base.expected - base.own_low / base.expected))
     yield Figure("width of the interval of a change", "one doubled day before", "width", wide, runs)
-    short = _judge(Levels(odd[:, :24], is_count=True), 23, np.ones((runs, 24), dtype=bool))
-    yield Figure("a day is judged", "24 days of history", "found", float(np.isfinite(short.z).mean()), runs)
+    levels, first = Levels(odd[:1], is_count=True), 0
+    for day in range(14, days):
+        is_judged = np.isfinite(levels.judge(day, np.ones((1, days), dtype=bool)).z[0])
+        first = first or day * int(is_judged)
+    yield Figure("the first day that is judged", "counted from 0", "count", float(first), 1)
     rare = np.where(rng.random((runs, days)) < 0.55, np.exp(3 + rng.standard_normal((runs, days))), 0.0)
     judged = _judge(Levels(rare, is_count=False), days - 1, np.ones(rare.shape, dtype=bool))
     yield Figure("a day is judged", "money on 55% of the days", "found", float(np.isfinite(judged.z).mean()), runs)
@@ -256,11 +377,14 @@ def _judged_levels(runs: int) -> Iterator[Figure]:
 
 def _judged_shares(runs: int) -> Iterator[Figure]:
     days = 56
-    for process in ("chance", "wander of 5%", "days vary by 10%"):
+    for process in ("chance", "wander of 5%", "days vary by 10%", "heavy tails"):
         rng = np.random.default_rng(10)
-        noise = {"chance": 0.0, "wander of 5%": 0.05, "days vary by 10%": 0.1}[process]
+        noise = {"chance": 0.0, "wander of 5%": 0.05, "days vary by 10%": 0.1, "heavy tails": 0.06}[process]
         rho = 0.9 if process == "wander of 5%" else 0.0
-        chances = np.clip(0.2 * (1 + noise * autocorrelated(rng, (runs, days), rho)), 0, 1)
+        days_apart = autocorrelated(rng, (runs, days), rho)
+        if process == "heavy tails":
+            days_apart = rng.standard_t(3, (runs, days))
+        chances = np.clip(0.2 * (1 + noise * days_apart), 0, 1)
         part, whole = rng.binomial(2000, chances).astype("float64"), np.full((runs, days), 2000.0)
         for length in (1, 7, 28):
             base = judge_shares(part, whole, np.ones(part.shape, dtype=bool), days=length)
@@ -346,6 +470,12 @@ def _incidents(games: int) -> Iterator[Figure]:
         float(is_silent[:, 80:].sum(axis=1).mean()),
         games,
     )
+    young = usual[:, :17].copy()
+    young[:, 16] = 0
+    most = _board_of(young)["change_high"].to_numpy().reshape(games, 17)[:, 16]
+    yield Figure(
+        "upper bound of the change of a silent game", "on its 17th day", "error", float(np.nanmean(most)), games
+    )
     small = rng.poisson(9, (games, 60)).astype("float64")
     small[:, 50] = 0
     rows = _board_of(small)
@@ -353,6 +483,29 @@ def _incidents(games: int) -> Iterator[Figure]:
     yield Figure("a silent game is said to be silent", "9 players a day", "found", float(found.mean()), games)
     severity = rows["severity"].cat.codes.to_numpy().reshape(games, 60)
     yield Figure("mean severity of a lost day", "9 players a day", "count", float(severity[:, 50].mean()), games)
+
+
+def _mixes(games: int) -> Iterator[Figure]:
+    """Yield how far other networks are from usual, when the share of one of them fell by up to a quarter."""
+    days, rng = 36, np.random.default_rng(36)
+    falls = np.linspace(0, 0.25, games)
+    sizes = np.array([400.0, 300.0, 200.0, 100.0])
+    counts = rng.poisson(np.broadcast_to(sizes[:, None], (games, 4, days)))
+    counts[:, 0, -1] = (counts[:, 0, -1] * (1 - falls)).astype("int64")
+    stamps = pd.date_range("2026-06-01", periods=days).strftime("%Y-%m-%d").tolist()
+    frame = tidy_frame(
+        "ilrd_revenue",
+        timestamp=stamps * (4 * games),
+        game_id=np.repeat([f"{game}" for game in range(games)], 4 * days).tolist(),
+        game=np.repeat([f"G{game}" for game in range(games)], 4 * days).tolist(),
+        ilrd_network_name=np.tile(np.repeat([*"ABCD"], days), games).tolist(),
+        ilrd_revenue_event_count=counts.ravel().tolist(),
+        ilrd_revenue=(0.01 * counts).ravel().tolist(),
+    )
+    scores = health.score_days(health.daily([frame], health.watches("network_share")))
+    last = scores[(scores["timestamp"] == scores["timestamp"].max()) & (scores["segment"] != "A")]
+    setting = "four networks, one of them up to 25% less"
+    yield Figure("deviation of the other networks", setting, "error", float(last["z"].abs().mean()), games)
 
 
 def _slow_levels(games: int) -> Iterator[Figure]:
@@ -645,7 +798,7 @@ def _projections(runs: int) -> Iterator[Figure]:
 def value_figures(runs: int) -> Iterator[Figure]:
     """Lifetime value: measured money per new player, and the decay of money with age."""
     for name, rate, sigma in (("many payers", 0.05, 1.0), ("few payers", 0.004, 1.5)):
-        rng, held, widths = np.random.default_rng(17), [], []
+        rng, held, widths, by_student = np.random.default_rng(17), [], [], []
         mean = 500 * rate * np.exp(sigma**2 / 2) / 500
         for _ in range(runs):
             payers = rng.poisson(500 * rate, 28)
@@ -653,9 +806,13 @@ def value_figures(runs: int) -> Iterator[Figure]:
             cohorts = CohortMoney(FIRST + np.arange(28), np.full(28, 500.0), money[:, None], np.ones((28, 1), bool))
             band, _ = cohorts.value(0.95)
             held.append(bool(band.low[0] <= mean <= band.high[0]))
+            plain = 2.052 * (money / 500).std(ddof=1) / np.sqrt(28)
+            by_student.append(bool(abs((money / 500).mean() - mean) <= plain))
             widths.append(float(np.log(band.high[0] / max(band.low[0], 1e-9))))
         setting = f"28 install days of 500, {name}"
         yield Figure("measured money per new player holds the truth", setting, "coverage", float(np.mean(held)), runs)
+        by = float(np.mean(by_student))
+        yield Figure("Student's interval of the install days holds it", setting, "coverage", by, runs)
         yield Figure("width of measured money (logarithm)", setting, "width", float(np.median(widths)), runs)
     short = CohortMoney(
         FIRST + np.arange(28), np.full(28, 500.0), np.ones((28, 40)), np.arange(40) <= (27 - np.arange(28))[:, None]
@@ -677,6 +834,8 @@ def value_figures(runs: int) -> Iterator[Figure]:
 def experiment_figures(runs: int) -> Iterator[Figure]:
     """Arms within days, looks each morning, sample ratios and selections among many arms."""
     yield from _arms(max(30, runs // 4))
+    yield from _ramps(max(10, runs // 10))
+    yield from _players(max(10, runs // 10))
     yield from _looks(max(30, runs // 10))
     yield from _splits(max(10, runs // 6))
     yield from _builds(max(10, runs // 8))
@@ -698,7 +857,7 @@ def _arms(runs: int) -> Iterator[Figure]:
         )
     rng = np.random.default_rng(20)
     selected, covered = 0, 0
-    for _ in range(max(10, runs // 8)):
+    for _ in range(max(10, runs // 2)):
         effects = np.where(np.arange(20) < 2, 0.03, 0.0)
         arms = {"ctrl": (int(rng.binomial(2000, 0.3)), 2000)}
         arms |= {f"v{place:02}": (int(rng.binomial(2000, 0.3 + effect)), 2000) for place, effect in enumerate(effects)}
@@ -713,6 +872,50 @@ def _arms(runs: int) -> Iterator[Figure]:
         covered / max(selected, 1),
         selected,
     )
+
+
+def _ramps(runs: int) -> Iterator[Figure]:
+    """Yield how often two equal arms get a claim while the share of one of them grows and retention falls."""
+    claimed, pooled = [], []
+    stamps = pd.date_range("2026-10-01", periods=20, tz="UTC", unit="us")
+    for seed in range(runs):
+        rng, rows, sums = np.random.default_rng([31, seed]), [], np.zeros((2, 2))
+        for day, (share, chance) in enumerate(zip(np.linspace(0.2, 0.8, 20), np.linspace(0.45, 0.3, 20), strict=True)):
+            for arm, (name, part) in enumerate((("ctrl", 1 - share), ("new", share))):
+                players = round(500 * part)
+                back = int(rng.binomial(players, chance))
+                rows.append((stamps[day], name, 1, players, back))
+                sums[arm] += players, back
+        row = experiments.compare(retention_of(rows, arm="ab_variant_id")).iloc[0]
+        claimed.append(bool(row["p_value"] < 0.05))
+        rates = sums[:, 1] / sums[:, 0]
+        error = np.sqrt((rates * (1 - rates) / sums[:, 0]).sum())
+        pooled.append(bool(abs(rates[0] - rates[1]) > 1.96 * error))
+    setting = "20 days, the variant from 20% to 80%, retention from 45% to 30%"
+    yield Figure("equal arms get a claim on a ramp", setting, "false", float(np.mean(claimed)), runs)
+    yield Figure("the difference of their sums gets one", setting, "false", float(np.mean(pooled)), runs)
+
+
+def _players(runs: int) -> Iterator[Figure]:
+    """Yield what a covariate that was known before is worth, and whether the interval still holds the truth."""
+    for correlation in (0.0, 0.7):
+        held, kept, found = [], [], []
+        for seed in range(runs):
+            rng = np.random.default_rng([32, seed])
+            before = rng.standard_normal(600)
+            value = correlation * before + np.sqrt(1 - correlation**2) * rng.standard_normal(600)
+            arm = np.where(np.arange(600) < 300, "ctrl", "new")
+            frame = DataFrame(
+                {"ab_variant_id": arm, "money": value + np.where(arm == "new", 0.2, 0.0), "before": before}
+            )
+            row = experiments.compare_players(frame, value="money", covariate="before").iloc[0]
+            held.append(bool(row["low"] <= 0.2 <= row["high"]))
+            kept.append(float(row["variance_kept"]))
+            found.append(bool(row["p_value"] < 0.05))
+        setting = f"300 players an arm, 0.2 sigma, covariate of correlation {correlation}"
+        yield Figure("an adjusted difference holds the truth", setting, "coverage", float(np.mean(held)), runs)
+        yield Figure("it is found", setting, "found", float(np.mean(found)), runs)
+        yield Figure("variance that is left", setting, "width", float(np.mean(kept)), runs)
 
 
 def _looks(runs: int) -> Iterator[Figure]:
@@ -749,6 +952,18 @@ def _splits(runs: int) -> Iterator[Figure]:
         yield Figure("a split is called suspect", setting, kind, float(np.mean(suspect)), runs)
         if share == 0.5:
             yield Figure("p of the days is below 5%", setting, "false", float(np.mean(np.array(p_days) < 0.05)), runs)
+            yield Figure("mean p of the days", setting, "error", float(np.mean(p_days)), runs)
+    rng, tests = np.random.default_rng(33), 400
+    new = rng.binomial(8400, 0.482, tests)
+    split = DataFrame(
+        {
+            "ab_id": np.repeat([f"{test:03}" for test in range(tests)], 2),
+            "ab_variant_id": ["ctrl", "new"] * tests,
+            "new_users": np.column_stack([8400 - new, new]).ravel(),
+        }
+    )
+    suspects = experiments.sample_ratio(split).groupby("ab_id")["is_suspect"].any().mean()
+    yield Figure("a split is called suspect", "8,400 in all, 48.2% in the variant", "found", float(suspects), tests)
     reach = experiments.detectable_effects(shares({"ctrl": (1200, 4000), "new": (1230, 4000)}))
     yield Figure("smallest visible lift", "4,000 players an arm, 30%", "width", float(reach["minimal_lift"].iloc[0]), 1)
     days = [(stamps[day], arm, 1, 60, 20) for day in range(28) for arm in ("ctrl", "new")]
@@ -798,18 +1013,23 @@ def _builds(runs: int) -> Iterator[Figure]:
 def ad_figures(runs: int) -> Iterator[Figure]:
     """ECPM like for like, rates with their leader, decomposition and price changes, concentration."""
     some = max(15, runs // 10)
-    held, advised = [], []
+    held, advised, plain = [], [], []
     for seed in range(some):
         frame = priced_impressions({"A": 1.1, "B": 1.0}, seed=seed)
         row = ads.ecpm_index(frame, confidence=0.9).set_index("network").loc["A"]
         held.append(bool(row["low"] <= 1.1 <= row["high"]))
         equal = priced_impressions(dict.fromkeys("ABCD", 1.0), seed=seed, impressions=5, only_in={"D": 2})
         advised.append(said(ads.ecpm_index(equal))[-1].direction == "higher")
+        sums = equal.groupby("network", observed=True)[["ilrd_revenue", "ilrd_revenue_event_count"]].sum()
+        prices = sums["ilrd_revenue"] / sums["ilrd_revenue_event_count"].astype("float64")
+        plain.append(bool(prices.max() > 1.1 * prices.drop(prices.idxmax()).mean()))
+    setting = "28 days, four networks that pay alike"
+    yield Figure("the highest plain eCPM is a tenth above the others", setting, "false", float(np.mean(plain)), some)
     yield Figure(
         "the index of a dearer network holds the truth", "28 days, +10%", "coverage", float(np.mean(held)), some
     )
     yield Figure(
-        "a network is advised though all pay alike", "28 days, four networks", "false", float(np.mean(advised)), some
+        "a network is advised", "28 days, four networks that pay alike", "false", float(np.mean(advised)), some
     )
     advised = []
     for seed in range(some):
@@ -912,22 +1132,18 @@ METHODS: Final[dict[str, Callable[[int], Iterator[Figure]]]] = {
 }
 
 
-def figures_of(methods: list[str], runs: int) -> dict[str, list[Figure]]:
-    """Return the figures of each method."""
-    return {method: [*METHODS[method](runs)] for method in methods}
-
-
 def main() -> None:
-    """Write the figures of all methods, or print those that the arguments name as JSON: RUNS METHOD ..."""
+    """Write the figures of all methods, or print those of one as JSON: RUNS METHOD."""
     if len(sys.argv) > 1:
-        found = figures_of(sys.argv[2:], int(sys.argv[1]))
-        print(json.dumps({method: [asdict(figure) for figure in figures] for method, figures in found.items()}))
+        figures = METHODS[sys.argv[2]](int(sys.argv[1]))
+        print(json.dumps([asdict(figure) for figure in figures]))
         return
-    runs = 1000
-    found = figures_of([*METHODS], runs)
-    rows = {method: [asdict(figure) for figure in figures] for method, figures in found.items()}
-    day = datetime.now(UTC).date().isoformat()
-    FIGURES.write_text(json.dumps({"made": day, "runs": runs, "figures": rows}, indent=1) + "\n", encoding="utf-8")
+    day, rows = datetime.now(UTC).date().isoformat(), dict[str, list[dict[str, Any]]]()
+    for method, figures_of in METHODS.items():
+        rows[method] = [asdict(figure) for figure in figures_of(RUNS)]
+        print(f"{method}: {len(rows[method])} figures", flush=True)
+    text = json.dumps({"made": day, "runs": RUNS, "figures": rows}, indent=1)
+    FIGURES.write_text(f"{text}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

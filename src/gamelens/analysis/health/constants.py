@@ -191,11 +191,6 @@ Derived: -log(0.025) of Poisson's distribution, rounded up.
 
 # Incidents.
 
-REACH_DAYS: Final = 28
-"""Days before a flagged one among which the first day of the change is searched.
-
-Derived: the longest window of `LEVEL_DAYS`, which may be what flagged it.
-"""
 RETURN_EVIDENCE: Final = 6.0
 """Logarithm of the likelihood ratio from which on days favour the old level over the new one.
 

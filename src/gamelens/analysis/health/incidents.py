@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from gamelens.analysis.health.constants import GONE, LASTING_DAYS, REACH_DAYS, RETURN_EVIDENCE
+from gamelens.analysis.health.constants import GONE, LASTING_DAYS, LEVEL_DAYS, RETURN_EVIDENCE
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -103,7 +103,7 @@ class Incidents:
 
     def _change_points(self, day: int, rows: Ints, side: Floats) -> Ints:
         """Return the first day of the level that each of *rows* has on *day*: (13) of the page "Health"."""
-        first = max(0, day - REACH_DAYS)
+        first = max(0, day - LEVEL_DAYS[-1])  # the longest window that may have flagged it
         z = np.where(self.is_usual[rows, first : day + 1], self._z[rows, first : day + 1], np.nan)
         sums = np.cumsum(np.nan_to_num(z)[:, ::-1], axis=1)[:, ::-1]
         days = np.cumsum(np.isfinite(z)[:, ::-1], axis=1)[:, ::-1]

@@ -89,7 +89,8 @@ def _last_to_first(segments: Sequence[CohortTriangle], confidence: float) -> tup
     returned, expected, variance = _levels(segments, days)
     is_known = expected > 0
     days, levels = days[is_known], returned[is_known] / expected[is_known]
-    chance = variance[is_known] / expected[is_known] ** 2
+    # A day on which all players came back could have had one who did not.
+    chance = np.maximum(variance[is_known], 0.25) / expected[is_known] ** 2
     excess = max(0.0, float(np.average((levels - 1) ** 2 - chance, weights=expected[is_known])))
     weights = 1 / (chance + excess)
     mean = float(np.average(levels, weights=weights))

@@ -20,8 +20,8 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.retention.cohort_triangles import cohorts_of, concat_groups
+from gamelens.analysis.retention.constants import CLEAR_MISFIT
 from gamelens.analysis.retention.curve_selection import (
-    CLEAR_MISFIT,
     MODELS,
     CurveTrial,
     averaged,
