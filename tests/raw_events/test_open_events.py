@@ -228,6 +228,8 @@ def test_an_engine_that_fails_says_why(tmp_path: Path, events: pa.Table) -> None
     (tmp_path / "text.parquet").write_text("game_id,user_id")
     with pytest.raises(Refused, match=r"text\.parquet cannot be read: "):
         gl.open_events(tmp_path / "text.parquet")
+    with pytest.raises(Refused, match=r"memory://nowhere/a\.parquet cannot be read: (IO|FileNotFound)\s?Error: "):
+        gl.open_events("memory://nowhere/a.parquet")
     many = pa.concat_tables([events] * 400)
     with gl.open_events(many, memory="5MB", spill=tmp_path / "spill") as table:
         with pytest.raises(Refused, match="the statement takes more than 5MB of memory"):

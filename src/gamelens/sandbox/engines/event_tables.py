@@ -21,7 +21,7 @@ from gamelens.errors import BadQuery, Refused
 from gamelens.sandbox.engines.duckdb_engine import TimeLimit, fills_spill_folder, literal
 from gamelens.sandbox.engines.engine import QueryBounds, QueryStopped, filesystem_of
 from gamelens.sandbox.engines.read_files import ReadFiles
-from gamelens.sandbox.engines.sql_process import memory_limit
+from gamelens.sandbox.engines.sql_process import first_line, memory_limit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -150,7 +150,7 @@ class DuckDBTables:
             self.columns = {name: _described(self._connection.table(name)) for name in tables}
         except (duckdb.Error, OSError) as error:
             self.close()
-            raise Refused(f"{self.name} cannot be read: {_first_line(error)}") from None
+            raise Refused(f"{self.name} cannot be read: {first_line(error)}") from None
 
     def _readable(self, path: str) -> str:
         """Return *path* as DuckDB reads it. Files at a URL are read by fsspec."""
@@ -232,7 +232,7 @@ class SparkTables:
             with stopped_in_time(self._session, bounds):
                 found = self._session.sql(escaped, **used).limit(bounds.rows + 1).toArrow()
         except spark_errors() as error:
-            raise Refused(f"Spark cannot run the statement: {_first_line(error)}") from error
+            raise Refused(f"Spark cannot run the statement: {first_line(error)}") from error
         _check_rows(found.num_rows, bounds)
         return found
 
@@ -262,7 +262,7 @@ def _refused(bounds: QueryBounds) -> Iterator[None]:
         more = bounds.spill.advice(bounds.memory, is_full=fills_spill_folder(error)) if bounds.spill else "more memory"
         raise QueryStopped(f"the statement takes {more}") from None
     except duckdb.Error as error:
-        raise Refused(f"DuckDB cannot run the statement: {_first_line(error)}") from error
+        raise Refused(f"DuckDB cannot run the statement: {first_line(error)}") from error
 
 
 def _rows(relation: duckdb.DuckDBPyRelation, bounds: QueryBounds) -> pa.Table:
@@ -278,7 +278,3 @@ def _rows(relation: duckdb.DuckDBPyRelation, bounds: QueryBounds) -> pa.Table:
 def _check_rows(count: int, bounds: QueryBounds) -> None:
     if count > bounds.rows:
         raise BadQuery("over", count, f"gives more than {bounds.rows:,} rows: ask for less", name="")
-
-
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().partition("\n")[0]
