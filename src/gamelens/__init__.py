@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from gamelens.client.sync_client import Client
     from gamelens.local.connect import connect, demo
     from gamelens.raw_events.lake_client import LakeClient, open_lake
+    from gamelens.raw_events.open_events import EventTable, open_events
     from gamelens.raw_events.reconciliation.reconcile import Reconciliation, reconcile
     from gamelens.raw_events.reconciliation.retention_definitions import retention_definitions, retention_gap
     from gamelens.receipts import Receipt
@@ -62,6 +63,7 @@ __all__ = [
     "BadQuery",
     "Client",
     "CollectorClient",
+    "EventTable",
     "GameServer",
     "GamelensError",
     "Interval",
@@ -89,6 +91,7 @@ __all__ = [
     "export_excel",
     "in_periods",
     "join",
+    "open_events",
     "open_lake",
     "read_table",
     "reconcile",
@@ -100,6 +103,7 @@ _HOME = {
     "AsyncClient": "gamelens.client.async_client",
     "Client": "gamelens.client.sync_client",
     "CollectorClient": "gamelens.client.events.collector_client",
+    "EventTable": "gamelens.raw_events.open_events",
     "GameServer": "gamelens.client.events.game_server",
     "Interval": "gamelens.wire.intervals",
     "Joined": "gamelens.analysis.outside_data.match_report",
@@ -116,6 +120,7 @@ _HOME = {
     "export_excel": "gamelens.analysis.files.excel_export",
     "in_periods": "gamelens.analysis.totals",
     "join": "gamelens.analysis.outside_data.join",
+    "open_events": "gamelens.raw_events.open_events",
     "open_lake": "gamelens.raw_events.lake_client",
     "read_table": "gamelens.analysis.outside_data.read_table",
     "reconcile": "gamelens.raw_events.reconciliation.reconcile",
@@ -123,7 +128,18 @@ _HOME = {
     "retention_gap": "gamelens.raw_events.reconciliation.retention_definitions",
 }
 _MAKES_FRAMES = frozenset(
-    {"AsyncClient", "Client", "LakeClient", "connect", "demo", "in_periods", "join", "open_lake", "read_table"}
+    {
+        "AsyncClient",
+        "Client",
+        "LakeClient",
+        "connect",
+        "demo",
+        "in_periods",
+        "join",
+        "open_events",
+        "open_lake",
+        "read_table",
+    }
 )
 _METHODS = (  # of a client, which people look for in the package
     *("available", "cache", "close", "describe", "dimension_values", "dimensions", "games", "metric_catalog"),

@@ -116,6 +116,8 @@ def _provenance_sentence(provenance: Provenance) -> str:
             return f"Mixed: numbers of different sources, {origin_text(provenance)}."
         case "real":
             return f"Answered by {provenance.url}."
+        case "table":
+            return f"Answered from the events of {provenance.url}, read by {provenance.engine}."
         case "lake":
             sources = provenance.sources or ((Provenance(kind="simulated", scenario=scenario),) if scenario else ())
             suffix = f": {_and_list(map(_source_text, sources))}" if sources else ""

@@ -20,7 +20,9 @@ from gamelens.wire.intervals import Granularity, Interval, MalformedInterval, bu
 RECEIPT: Final = "gamelens"
 """The receipt's name in `df.attrs` and in the metadata of an Arrow schema."""
 
-ProvenanceKind = Literal["real", "sandbox", "lake", "replay", "mixed", "unknown", "simulated", "imported", "collected"]
+ProvenanceKind = Literal[
+    "real", "sandbox", "lake", "table", "replay", "mixed", "unknown", "simulated", "imported", "collected"
+]
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
@@ -36,14 +38,17 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """The origin of the numbers of a frame.
 
     Attributes:
-        kind: the real service, a sandbox, a lake of one's own, a replay of recorded answers, several of these mixed, or
-            unknown. Among the *sources* of a lake: simulated, imported from files, or collected by a sandbox.
-        url: the address of the service, or the folder of a lake or a replay; it never holds a key or a token.
+        kind: the real service, a sandbox, a lake of one's own, a table of another engine (`open_events`), a replay of
+            recorded answers, several of these mixed, or unknown. Among the *sources* of a lake: simulated, imported
+            from files, or collected by a sandbox.
+        url: the address of the service, the folder of a lake or a replay, or the place of a table; it never holds a key
+            or a token.
         scenario: the scenario that a sandbox or a lake was populated with.
         sources: the service that was recorded, for a replay that knows it; the origins of the parts, for a mix; where
             its events come from, for a lake.
         files: the first 20 names of imported files.
         file_count: the number of all of them.
+        engine: the engine that read a table: duckdb or spark.
     """
 
     kind: ProvenanceKind = "unknown"
@@ -52,6 +57,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[Provenance, ...] = ()
     files: tuple[str, ...] = ()
     file_count: int = 0
+    engine: str | None = None
 
     @property
     def is_simulated(self) -> bool:
@@ -98,6 +104,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
                     if self.sources
                     else f"lake{scenario}"
                 )
+            case "table":
+                return f"{one_line(self.url or 'a table')}, read by {self.engine}"
             case "simulated":
                 return f"simulated{scenario}"
             case "imported":
@@ -467,7 +475,7 @@ def _omit_sources(written: dict[str, Any]) -> None:
     """Leave sources and files out of a written provenance that has none, and of those in it."""
     for source in written["sources"]:
         _omit_sources(source)
-    for name in ("sources", "files", "file_count"):
+    for name in ("sources", "files", "file_count", "engine"):
         if not written[name]:
             del written[name]
 

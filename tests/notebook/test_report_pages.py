@@ -8,14 +8,18 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gamelens.cli.report_command import report
 from gamelens.local.sample_data import write_files
 from gamelens.notebook.reports.notebook_parameters import typed
+from gamelens.raw_events.lake_client import open_lake
 from gamelens.simulator.output.external_files import outside_files
 from support.notebook_pages import NOTEBOOKS, defaults_of, run_notebook
 from support.page_checks import CHECKS, checked_page
@@ -61,6 +65,7 @@ WITH_PARAMETERS: dict[str, dict[str, Any]] = {
     },
     "06_raw_events": {
         **{"over": "last 7 complete days", "games": [GAME], "zone": "UTC", "away": 3, "first_days": 2},
+        **{"events": "events.parquet"},
     },
     "07_why_numbers_differ": {
         **{"over": "last 7 complete days", "by": "country_code", "installed": "last 14 complete days"},
@@ -77,6 +82,15 @@ OF_MONDAY = (ROOT / "docs/pages/how-to/monday.md").read_text(encoding="utf-8")
 
 Given = tuple[tuple[str, str], ...]
 """The parameters of a printed command."""
+
+
+def write_events(lake: Path, name: str) -> None:
+    """Write the events of a lake as a file, with one of another game in its last hour: a file ends with its events."""
+    with open_lake(lake, progress=False) as opened:
+        events, end = opened.relation("events").to_arrow_table(), opened.available().end
+    (last,) = events.slice(0, 1).to_pylist()
+    last |= {"ts": end.replace(tzinfo=None) - timedelta(seconds=1), "game_id": "12001", "event_uuid": "last"}
+    pq.write_table(pa.concat_tables([events, pa.Table.from_pylist([last], schema=events.schema)]), name)
 
 
 def reports() -> list[tuple[str, Given]]:
@@ -134,6 +148,8 @@ def test_a_page_is_right_whatever_is_set(worlds: dict[str, World], folder: Path,
     defaults, given = defaults_of(notebook), WITH_PARAMETERS[notebook]
     assert given.keys() == defaults.keys() - {"state"}
     assert [name for name in given if given[name] == defaults[name]] == []
+    if "events" in given:
+        write_events(worlds["demo"].lake(), given["events"])
     checked_page(notebook, worlds["demo"], folder, given)
 
 

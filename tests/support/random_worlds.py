@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -47,7 +48,14 @@ MIDNIGHT = datetime(2026, 11, 20, tzinfo=UTC)
 POOLS["installed_on"] = tuple(f"{MIDNIGHT - timedelta(days=days):%Y-%m-%d}" for days in DAYS)
 
 
-def play(stage: Stage, random: Random, *, batches: int = 14) -> dict[str, list[ReceivedEvent]]:
+def play(
+    stage: Stage,
+    random: Random,
+    *,
+    batches: int = 14,
+    users: Sequence[str] = USERS,
+    sessions: Sequence[str] = ("s1", "s2", "s3", "S3"),
+) -> dict[str, list[ReceivedEvent]]:
     """Submit random batches, process now and then, and return the events by organisation."""
     received: dict[str, list[ReceivedEvent]] = {"acme": [], "rival": []}
     uuids: list[str] = []
@@ -57,7 +65,7 @@ def play(stage: Stage, random: Random, *, batches: int = 14) -> dict[str, list[R
         at = datetime.fromtimestamp(round(stage.clock.now_s() * 1000) / 1000, UTC)
         organisation = "rival" if random.random() < 0.15 else "acme"
         game_id, address = random.choice(GAMES[organisation]), random.choice(list(ADDRESSES))
-        events = [_event(random, at, uuids) for _ in range(random.randrange(1, 40))]
+        events = [_event(random, at, uuids, users, sessions) for _ in range(random.randrange(1, 40))]
         response = stage.submit(events, game_id=game_id, headers={"X-Forwarded-For": address} if address else None)
         assert response.status_code == 200, response.text
         received[organisation] += [ReceivedEvent(at, game_id, ADDRESSES[address], one) for one in events]
@@ -102,15 +110,17 @@ def random_query(random: Random, organisation: str) -> ReferenceQuery:
     return ReferenceQuery(metric, start, end, granularity, body, games)
 
 
-def _event(random: Random, at: datetime, uuids: list[str]) -> dict[str, Any]:
+def _event(
+    random: Random, at: datetime, uuids: list[str], users: Sequence[str], sessions: Sequence[str]
+) -> dict[str, Any]:
     category = random.choices(
         ("user", "session_end", "business", "ads", "impression", "error", "design", "sdk_error", "resource"),
         (30, 8, 12, 15, 20, 4, 3, 8, 2),
     )[0]
     fields: dict[str, Any] = {
         "category": category,
-        "user_id": random.choice(USERS),
-        "session_id": random.choice(("s1", "s2", "s3", "S3")),
+        "user_id": random.choice(users),
+        "session_id": random.choice(sessions),
         "client_ts": _client_ts(random, at),
         "build": _maybe(random, POOLS["build"]),
         "platform": random.choice(POOLS["platform"]),

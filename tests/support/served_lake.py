@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import httpx
 
-from support.sandbox_stage import CONFIG
+from support.sandbox_stage import CONFIG, Stage
 
 GENERATOR = Path(__file__).parents[1] / "bench" / "generate_lake.py"
 MONTH = "2026-10-01/2026-11-01"
@@ -86,7 +86,8 @@ def served_lake(folder: Path, events: int) -> Iterator[Served]:
     """Generate a lake of about *events* events below *folder*, unless it is there, and serve it."""
     state, measured = folder / "state", folder / "made.json"
     if not measured.exists():
-        (state / "lake").mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        Stage(state).sandbox.close()  # so that it has its organisations: a lake without them is refused
         command = [sys.executable, str(GENERATOR), str(state), str(events)]
         measured.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     with duckdb.connect() as raw:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gamelens.analysis.claims.findings import Finding, reads
@@ -11,8 +12,8 @@ from gamelens.analysis.tidy_frames.frame_requirements import requires
 from gamelens.analysis.tidy_frames.returned_columns import returns
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.raw_events.event_scope import NameSequence, answer, scope_of
-from gamelens.raw_events.lake_client import LakeClient
+from gamelens.raw_events.event_scope import NameSequence, answer, midnight, scope_of
+from gamelens.raw_events.event_source import EventSource
 from gamelens.receipts import Receipt
 
 if TYPE_CHECKING:
@@ -25,17 +26,19 @@ if TYPE_CHECKING:
     *(Column(name, "count", unit="players") for name in ("active", "new", "returning", "resurrected")),
     has_own_receipt=True,
 )
-def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: NameSequence | None = None) -> DataFrame:
+def active_players(
+    events: EventSource, over: TimeRange, *, away: int = 7, games: NameSequence | None = None
+) -> DataFrame:
     """Return the new, returning and resurrected players of each day and game.
 
         raw_events.active_players(lake, "last 14 complete days", away=3)
 
     They add up to the active players. A resurrected player comes back after more than *away* days without an event, a
-    returning one sooner. New are those whose install is that day, or later as an export states it. Days are UTC days;
-    the first one counts as a whole.
+    returning one sooner; the install counts as an event. New are those whose install is that day, or later as an export
+    states it. Days are UTC days; the first one counts as a whole.
 
     Args:
-        lake: the lake. Its first *away* days cannot tell who was away before them.
+        events: a lake, or a table (`open_events`). Its first *away* days cannot tell who was away before them.
         over: a time range, as for `Client.query`.
         away: days without an event.
         games: ids of games; None is all of them.
@@ -51,18 +54,24 @@ def active_players(lake: LakeClient, over: TimeRange, *, away: int = 7, games: N
     statement = """
         WITH days AS (
             SELECT DISTINCT game_id, user_id, day FROM events
-            WHERE user_id IS NOT NULL AND ts < $end AND list_contains($games, game_id)
+            WHERE user_id IS NOT NULL AND ts >= $seen_from AND ts < $end AND game_id IN ($games)
         ), played AS (
-            SELECT days.*, CAST(installed_at AS DATE) AS installed,
-                coalesce(lag(day) OVER (PARTITION BY game_id, user_id ORDER BY day), installed) AS before
-            FROM days JOIN players USING (game_id, user_id)
+            SELECT days.game_id, day, CAST(installed_at AS DATE) AS installed,
+                lag(day) OVER (PARTITION BY days.game_id, days.user_id ORDER BY day) AS day_before
+            FROM days JOIN players ON players.game_id = days.game_id AND players.user_id = days.user_id
+        ), dated AS (
+            SELECT game_id, day, installed,
+                date_diff('day', CASE WHEN day_before > installed THEN day_before ELSE installed END, day) AS since
+            FROM played WHERE day >= CAST($start AS DATE)
         )
         SELECT CAST(day AS TIMESTAMP) AS timestamp, game_id, count(*) AS active,
             count(*) FILTER (WHERE day <= installed) AS new,
-            count(*) FILTER (WHERE day > installed AND day - before <= $away) AS returning,
-            count(*) FILTER (WHERE day > installed AND day - before > $away) AS resurrected
-        FROM played WHERE day >= CAST($start AS DATE) GROUP BY ALL ORDER BY timestamp, game_id"""
-    return answer(lake, statement, scope_of(lake, over, games=games, by=("game_id",)), {"away": away})
+            count(*) FILTER (WHERE day > installed AND since <= $away) AS returning,
+            count(*) FILTER (WHERE day > installed AND since > $away) AS resurrected
+        FROM dated GROUP BY day, game_id ORDER BY timestamp, game_id"""
+    scope = scope_of(events, over, games=games, by=("game_id",))
+    seen_from = midnight(scope.interval.start) - timedelta(days=away)  # whoever was not seen since then was away
+    return answer(events, statement, scope, {"away": away, "seen_from": seen_from}, since=seen_from)
 
 
 @reads("raw_events.active_players")

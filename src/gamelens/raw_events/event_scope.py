@@ -1,10 +1,10 @@
-"""The events that an analysis of a lake reads: its time range, zone and games, and the frame of its statement."""
+"""The events that an analysis reads: its time range, zone and games, and the frame of its statement."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, available_timezones
 
 import msgspec
@@ -13,7 +13,7 @@ import pandas as pd
 from gamelens.analysis.tidy_frames import with_receipt
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available, resolve_range
 from gamelens.errors import BadQuery
-from gamelens.raw_events.lake_client import QUERY_S, LakeClient
+from gamelens.raw_events.event_source import EventSource
 from gamelens.receipts import QueryRecord, Receipt, package_version
 from gamelens.wire.intervals import Interval
 
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 NameSequence = str | Sequence[str]
-
-IN_SCOPE: Final = "ts >= $start AND ts < $end AND list_contains($games, game_id)"
-"""SQL condition of the events of a scope, with its parameters."""
-_MOST_ROWS: Final = 5_000_000
 
 
 class EventScope(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,20 +32,25 @@ class EventScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scope_of(
-    lake: LakeClient, over: TimeRange, *, games: NameSequence | None = None, zone: str = "UTC", by: Sequence[str] = ()
+    events: EventSource,
+    over: TimeRange,
+    *,
+    games: NameSequence | None = None,
+    zone: str = "UTC",
+    by: Sequence[str] = (),
 ) -> EventScope:
     """Return the events of *over*, which has the midnights of *zone*.
 
     Raises:
         BadQuery: *over* is not a time range; a game or the zone is unknown.
-        NotYetAvailable: a part of it is not in the lake, unless the lake was opened with when_unavailable="clip".
+        NotYetAvailable: a part of it is not there, unless the source was opened with when_unavailable="clip".
     """
     if zone not in available_timezones():
         raise BadQuery("zone", zone, "is not a time zone, such as America/Sao_Paulo", sorted(available_timezones()))
-    available = lake.available()
+    available = events.available()
     asked = resolve_in_zone(over, available, ZoneInfo(zone))
-    interval = clip_to_available(asked, available, lake.when_unavailable)
-    known = lake.sql("SELECT game_id FROM games ORDER BY game_id")["game_id"].tolist()
+    interval = clip_to_available(asked, available, events.when_unavailable)
+    known = events.event_games()
     chosen = known if games is None else names_of(games)
     for game in chosen:
         if game not in known:
@@ -63,20 +64,36 @@ def scope_of(
         as_of=available.end.isoformat(),
         available=str(available),
         clipped=None if interval == asked else str(interval),
-        provenance=lake.provenance,
-        dated_by_arrival=lake.dated_by_arrival,
+        provenance=events.provenance,
+        dated_by_arrival=events.dated_by_arrival,
         version=package_version(),
     )
     return EventScope(interval=interval, games=tuple(chosen), receipt=receipt)
 
 
-def check_purchases(lake: LakeClient, interval: Interval, games: Sequence[str]) -> None:
-    """Check that purchases of *games* in *interval* are known.
+def require_columns(events: EventSource, *names: str) -> None:
+    """Check that the events have columns that an analysis needs.
 
     Raises:
-        BadQuery: events of these days came as Event Data, which has none.
+        BadQuery: one is absent.
     """
-    lake.query("revenue", over=interval, every="all", games=list(games), when_unavailable="clip")
+    known = events.event_columns()
+    for name in names:
+        if name not in known:
+            rule = "is a column that this analysis needs and the table does not have: name it by open_events(columns=)"
+            raise BadQuery("columns", name, rule, name="")
+
+
+def in_order(events: EventSource) -> str:
+    """Return the columns that order events, as SQL.
+
+    Raises:
+        BadQuery: nothing orders those of the same second.
+    """
+    if not events.event_order:
+        rule = "or event_uuid must order the events of one second: name one of them by open_events(columns=)"
+        raise BadQuery("columns", "arrival", rule, name="")
+    return ", ".join(("ts", *events.event_order))
 
 
 def names_of(names: NameSequence) -> list[str]:
@@ -84,16 +101,34 @@ def names_of(names: NameSequence) -> list[str]:
     return [names] if isinstance(names, str) else [str(name) for name in names]
 
 
-def answer(
-    lake: LakeClient, statement: str, scope: EventScope, parameters: Mapping[str, Any] | None = None
-) -> DataFrame:
-    """Return the rows of *statement*, which reads the events of *scope*, with its receipt.
+def midnight(moment: datetime) -> datetime:
+    """Return the start of the UTC day of *moment*."""
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
 
-    Texts are categories, whole numbers Int64, and times UTC.
+
+def answer(
+    events: EventSource,
+    statement: str,
+    scope: EventScope,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> DataFrame:
+    """Return the rows of *statement*, with the receipt of *scope*.
+
+    It reads events of $games between $start and $end. With *since* it reads none before, nor any at or after *until*,
+    which is the end of the scope by default. Texts are categories, whole numbers Int64, and times UTC.
     """
-    start, end = (moment.astimezone(UTC).replace(tzinfo=None) for moment in (scope.interval.start, scope.interval.end))
-    given = {"start": start, "end": end, "games": list(scope.games), **(parameters or {})}
-    frame = lake.sql(statement, given, seconds=QUERY_S, rows=_MOST_ROWS)
+    games = {f"game{number}": game for number, game in enumerate(scope.games)}
+    given = {"start": scope.interval.start, "end": scope.interval.end, **games, **(parameters or {})}
+    values = {
+        name: value.astimezone(UTC).replace(tzinfo=None) if isinstance(value, datetime) else value
+        for name, value in given.items()
+    }
+    statement = statement.replace("$games", ", ".join(f"${name}" for name in games) or "NULL")
+    reads = None if since is None else Interval(since, until or scope.interval.end)
+    frame = events.run(statement, values, reads).to_pandas()
     for name, column in frame.items():
         if pd.api.types.is_datetime64_any_dtype(column):
             frame[name] = column.astype("datetime64[us]").dt.tz_localize("UTC")

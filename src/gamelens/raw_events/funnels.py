@@ -13,8 +13,8 @@ from gamelens.analysis.tidy_frames.returned_columns import between, named, retur
 from gamelens.analysis.wilson_intervals import wilson
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.raw_events.event_scope import IN_SCOPE, NameSequence, answer, scope_of
-from gamelens.raw_events.lake_client import LakeClient
+from gamelens.raw_events.event_scope import NameSequence, answer, require_columns, scope_of
+from gamelens.raw_events.event_source import EventSource
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -33,7 +33,7 @@ _IS_STEP: Final = "(category = ${name} OR event_id = ${name} OR starts_with(even
     has_own_receipt=True,
 )
 def funnel(
-    lake: LakeClient,
+    events: EventSource,
     steps: Sequence[str],
     over: TimeRange,
     *,
@@ -50,7 +50,7 @@ def funnel(
     players who begin late in it have had less time, and old players may have done a step before it.
 
     Args:
-        lake: the lake.
+        events: a lake, or a table (`open_events`).
         steps: each an `event_id`, its first parts, or a category.
         over: a time range, as for `Client.query`.
         games: ids of games; None is all of them.
@@ -65,30 +65,36 @@ def funnel(
     """
     if isinstance(steps, str) or not 1 <= len(steps) <= _MOST_STEPS:
         raise BadQuery("steps", steps, f"must be a list of 1 to {_MOST_STEPS} steps")
-    scope = scope_of(lake, over, games=games)
-    new = "JOIN players USING (game_id, user_id)" if only_new else ""
+    require_columns(events, "event_id")
+    scope = scope_of(events, over, games=games)
+    new = "JOIN players ON players.game_id = events.game_id AND players.user_id = events.user_id" if only_new else ""
     is_new = "AND installed_at >= $start AND installed_at < $end" if only_new else ""
     tables = [
         f"""events_in AS MATERIALIZED (
-            SELECT game_id, user_id, ts, category, event_id FROM events {new}
-            WHERE user_id IS NOT NULL AND {IN_SCOPE} {is_new})""",  # noqa: S608
+            SELECT events.game_id, events.user_id, ts, category, event_id FROM events {new}
+            WHERE events.user_id IS NOT NULL AND ts >= $start AND ts < $end AND events.game_id IN ($games) {is_new}
+        )""",  # noqa: S608
     ]
     for number in range(1, len(steps) + 1):  # the players of each step, with the time at which it was reached
         source, is_later = "events_in", ""
         if number > 1:
-            source = f"events_in JOIN step{number - 1} USING (game_id, user_id)"
-            is_later = f"ts >= step{number - 1}.reached AND "
+            earlier = f"step{number - 1}"
+            is_same = f"{earlier}.game_id = events_in.game_id AND {earlier}.user_id = events_in.user_id"
+            source, is_later = f"events_in JOIN {earlier} ON {is_same}", f"ts >= {earlier}.reached AND "
         tables.append(
             f"""step{number} AS (
-            SELECT game_id, user_id, min(ts) AS reached FROM {source}
-            WHERE {is_later}{_IS_STEP.format(name=f"s{number}")} GROUP BY game_id, user_id)"""  # noqa: S608
+            SELECT events_in.game_id, events_in.user_id, min(ts) AS reached FROM {source}
+            WHERE {is_later}{_IS_STEP.format(name=f"s{number}")} GROUP BY events_in.game_id, events_in.user_id
+        )"""  # noqa: S608
         )
     counts = " UNION ALL ".join(
         f"SELECT {number} AS step, $s{number} AS name, count(*) AS players FROM step{number}"  # noqa: S608
         for number in range(1, len(steps) + 1)
     )
     parameters = {f"s{number}": str(name) for number, name in enumerate(steps, 1)}
-    frame = answer(lake, f"WITH {', '.join(tables)} {counts} ORDER BY step", scope, parameters)
+    frame = answer(
+        events, f"WITH {', '.join(tables)} {counts} ORDER BY step", scope, parameters, since=scope.interval.start
+    )
     players = frame["players"].astype("float64")
     first = players.where(players > 0).iloc[0]
     frame["share"] = players / first

@@ -9,7 +9,7 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 import msgspec
 import pandas as pd
+import pyarrow as pa
 
 from gamelens._forks import OwnProcess
 from gamelens.client.answer_cache import cache_folder
@@ -43,6 +44,7 @@ from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.lake_health import LakeHealth
 from gamelens.sandbox.storage.lake_schema import FORMAT
 from gamelens.wire.dimensions import Category, dimensions_of_category
+from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -57,6 +59,8 @@ MOST_FILES: Final = 20
 """Names of imported files in a receipt."""
 _SHARE_OF_METRICS: Final = 0.25
 """Memory of all metrics together, beside the memory of a statement."""
+MOST_ROWS: Final = 5_000_000
+"""Rows of the result of an analysis."""
 _NO_LIMIT: Final = RateLimits(1_000_000, AT_ONCE, lists=1_000_000)
 
 _PARTS: Final = ", ".join(
@@ -80,7 +84,7 @@ def _of_category(category: Category, *others: str) -> str:
 _VIEWS: Final[dict[str, str]] = {
     "events": f"""
         SELECT lake_events.* EXCLUDE (seq, money, currency, ilrd_id), {_PARTS}, seq AS arrival,
-               CASE category WHEN 'business' THEN money * scaled / 100 / 1e9
+               CASE category WHEN 'business' THEN money::DOUBLE * scaled / 100 / 1e9
                    WHEN 'impression' THEN money / 1e9 * scaled / 1e9 END AS usd
         FROM lake_events LEFT JOIN rates USING (currency)""",  # noqa: S608
     "players": """
@@ -103,7 +107,9 @@ _VIEWS: Final[dict[str, str]] = {
                max(length) AS length, arg_min(country_code, ts) AS country_code, arg_min(platform, ts) AS platform,
                arg_min(build, ts) AS build
         FROM lake_events WHERE session_id IS NOT NULL GROUP BY game_id, user_id, session_id""",
-    "purchases": _of_category("business", "currency", "money / 100 AS amount", "money * scaled / 100 / 1e9 AS usd"),
+    "purchases": _of_category(
+        "business", "currency", "money / 100 AS amount", "money::DOUBLE * scaled / 100 / 1e9 AS usd"
+    ),
     "ads": _of_category("ads"),
     "impressions": _of_category("impression", "currency", "money / 1e9 AS amount", "money / 1e9 * scaled / 1e9 AS usd"),
     "session_ends": _of_category("session_end", "length"),
@@ -263,6 +269,64 @@ class LakeClient(Client):
     def dated_by_arrival(self) -> dict[str, int]:
         """The number of its events that count at the time of their arrival, by reason (Wire 4.1, Event time)."""
         return self._executor.service.dated_by_arrival
+
+    event_order: Final = ("arrival",)
+    """The columns that order the events of a second."""
+
+    def event_games(self) -> list[str]:
+        """Return the ids of its games.
+
+            lake.event_games()
+
+        They are in order, also those without an event.
+        """
+        return sorted(game.id for studio in self._owner.studios for game in studio.games)
+
+    def event_columns(self) -> dict[str, str]:
+        """Return the columns of the view `events`.
+
+            lake.event_columns()["ts"]
+
+        Each has its type, in DuckDB's words.
+        """
+        return {name: kind for view, name, kind in self._views().columns() if view == "events"}
+
+    def check_condition(self, condition: str) -> None:
+        """Check a condition over its events, the argument `where` of an analysis.
+
+            lake.check_condition("hour(ts) < 12")
+
+        A lake takes any, and refuses what cannot be run when it runs it.
+        """
+
+    def run(self, statement: str, parameters: Mapping[str, Any], reads: Interval | None = None) -> pa.Table:
+        """Return the rows of the statement of an analysis, as a table of Arrow. `sql` is for statements of your own.
+
+            lake.run("SELECT count(*) AS players FROM players WHERE platform = $name", {"name": "ios"})
+
+        It takes what an analysis may take, and reads all events, whatever *reads* says.
+
+        Raises:
+            BadQuery: it is not valid, or has more rows.
+            Refused: it takes more time or memory.
+        """
+        bounds = QueryBounds(seconds=QUERY_S, memory=self._memory, rows=MOST_ROWS)
+        return self._views().run(self._sql, statement, parameters, bounds)
+
+    def lacks(self, category: str, interval: Interval, games: Sequence[str]) -> str | None:
+        """Return why purchases of *games* in *interval* are not known: they came as Event Data, which has none.
+
+            lake.lacks("business", lake.available(), lake.event_games())
+
+        None if they are known, and for any other *category*.
+        """
+        if category != "business":
+            return None
+        try:
+            self.query("revenue", over=interval, every="all", games=list(games), when_unavailable="clip")
+        except BadQuery as error:
+            return str(error)
+        return None
 
     def _views(self) -> LakeSql:
         self._process.check()

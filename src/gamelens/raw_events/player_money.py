@@ -14,8 +14,8 @@ from gamelens.analysis.tidy_frames.frame_requirements import requires
 from gamelens.analysis.tidy_frames.returned_columns import named, returns
 from gamelens.client.tables.time_ranges import TimeRange, clip_to_available
 from gamelens.errors import BadQuery
-from gamelens.raw_events.event_scope import NameSequence, answer, check_purchases, scope_of
-from gamelens.raw_events.lake_client import LakeClient
+from gamelens.raw_events.event_scope import NameSequence, answer, in_order, midnight, scope_of
+from gamelens.raw_events.event_source import EventSource
 from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _TENTHS: Final = 10  # of the players; there must be as many players
     has_own_receipt=True,
 )
 def player_money(
-    lake: LakeClient,
+    events: EventSource,
     over: TimeRange,
     *,
     days: int = 7,
@@ -48,12 +48,12 @@ def player_money(
     variance of money is between players, and `analysis.experiments.compare_players` reads it.
 
     Args:
-        lake: the lake.
+        events: a lake, or a table (`open_events`).
         over: install days, as a time range for `Client.query`.
         days: UTC days of each player. All of them must have passed.
         games: ids of games; None is all of them.
         when_unavailable: whether to raise if days of some players are still to come, or to leave these players out;
-            None is as the lake was opened.
+            None is as the lake or table was opened.
 
     Claims: "money of players".
 
@@ -63,30 +63,39 @@ def player_money(
     """
     if days < 1:
         raise BadQuery("days", days, "must be at least 1")
-    scope, available = scope_of(lake, over, games=games), lake.available()
+    scope, available = scope_of(events, over, games=games), events.available()
     rest = timedelta(days=days - 1)
     whole = Interval(scope.interval.start, scope.interval.end + rest)
-    when = when_unavailable or lake.when_unavailable
+    when = when_unavailable or events.when_unavailable
     if clip_to_available(whole, available, when) != whole:  # only players who have had all days, if any
-        midnight = available.end.replace(hour=0, minute=0, second=0, microsecond=0)
-        part = Interval(scope.interval.start, max(scope.interval.start, midnight - rest))
+        part = Interval(scope.interval.start, max(scope.interval.start, midnight(available.end) - rest))
         receipt = msgspec.structs.replace(scope.receipt, clipped=str(part))
         scope = msgspec.structs.replace(scope, interval=part, receipt=receipt)
-    check_purchases(lake, Interval(scope.interval.start, scope.interval.end + rest), scope.games)
+    if lacking := events.lacks("business", Interval(scope.interval.start, scope.interval.end + rest), scope.games):
+        raise BadQuery("over", str(over), lacking)
+    in_order(events)  # a player has the country of the first event
     statement = """
         WITH installed AS (
-            SELECT *, CAST(installed_at AS DATE) AS since FROM players
-            WHERE installed_at >= $start AND installed_at < $end AND list_contains($games, game_id)
+            SELECT game_id, user_id, country_code, platform, first_build, install_publisher, ab_id, ab_variant_id,
+                CAST(installed_at AS DATE) AS since
+            FROM players WHERE installed_at >= $start AND installed_at < $end AND game_id IN ($games)
+        ), earned AS (
+            SELECT installed.game_id, installed.user_id, count(DISTINCT day) AS days_played,
+                sum(usd) FILTER (WHERE category = 'business') AS revenue,
+                sum(usd) FILTER (WHERE category = 'impression') AS ad_revenue
+            FROM installed JOIN events ON events.game_id = installed.game_id AND events.user_id = installed.user_id
+                AND day >= since AND date_diff('day', since, day) < $days
+            WHERE ts >= $first_day AND ts < $last_day
+            GROUP BY installed.game_id, installed.user_id
         )
-        SELECT CAST(since AS TIMESTAMP) AS timestamp, installed.game_id, installed.user_id, installed.country_code,
-            installed.platform, first_build, installed.install_publisher, installed.ab_id, installed.ab_variant_id,
-            count(DISTINCT day) AS days_played,
-            coalesce(sum(usd) FILTER (WHERE category = 'business'), 0) AS revenue,
-            coalesce(sum(usd) FILTER (WHERE category = 'impression'), 0) AS ad_revenue
-        FROM installed LEFT JOIN events ON events.game_id = installed.game_id AND events.user_id = installed.user_id
-            AND day >= since AND day < since + CAST($days AS INTEGER)
-        GROUP BY ALL ORDER BY timestamp, installed.game_id, installed.user_id"""
-    return answer(lake, statement, scope, {"days": days})
+        SELECT CAST(since AS TIMESTAMP) AS timestamp, installed.game_id, installed.user_id, country_code, platform,
+            first_build, install_publisher, ab_id, ab_variant_id, coalesce(days_played, 0) AS days_played,
+            coalesce(revenue, 0) AS revenue, coalesce(ad_revenue, 0) AS ad_revenue
+        FROM installed LEFT JOIN earned ON earned.game_id = installed.game_id AND earned.user_id = installed.user_id
+        ORDER BY timestamp, installed.game_id, installed.user_id"""
+    first_day = midnight(scope.interval.start)
+    reads = {"first_day": first_day, "last_day": scope.interval.end + timedelta(days=days)}
+    return answer(events, statement, scope, {"days": days, **reads}, since=first_day, until=reads["last_day"])
 
 
 @reads("raw_events.player_money")

@@ -12,8 +12,8 @@ from gamelens.analysis.tidy_frames.returned_columns import between, named, retur
 from gamelens.analysis.wilson_intervals import wilson
 from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
-from gamelens.raw_events.event_scope import IN_SCOPE, NameSequence, answer, scope_of
-from gamelens.raw_events.lake_client import LakeClient
+from gamelens.raw_events.event_scope import NameSequence, answer, in_order, require_columns, scope_of
+from gamelens.raw_events.event_source import EventSource
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     has_own_receipt=True,
 )
 def session_paths(
-    lake: LakeClient,
+    events: EventSource,
     over: TimeRange,
     *,
     of: str = "category",
@@ -44,7 +44,7 @@ def session_paths(
     is not a step, and an event without one is left out. Sessions are those whose first event lies in *over*.
 
     Args:
-        lake: the lake.
+        events: a lake, or a table (`open_events`).
         over: a time range, as for `Client.query`.
         of: a column of text of the view `events`, such as `category`, `event_id` or, for screens, one of its parts.
         steps: length of the sequences; shorter sessions have shorter ones.
@@ -58,29 +58,39 @@ def session_paths(
         BadQuery: an argument is not as described.
         NotYetAvailable: a part of *over* is not in the lake.
     """
-    described = lake.views()
-    texts = described.loc[(described["view"] == "events") & (described["type"] == "VARCHAR"), "column"].tolist()
+    texts = [name for name, kind in events.event_columns().items() if kind == "VARCHAR"]
     if of not in texts:
         raise BadQuery("of", of, "is not a text column of the events", texts)
     for field, value in (("steps", steps), ("top", top)):
         if value < 1:
             raise BadQuery(field, value, "must be at least 1")
+    require_columns(events, "session_id")
+    order = in_order(events)
+    of_path = [f"max(CASE WHEN number = {number} THEN step END)" for number in range(1, steps + 1)]
+    path = of_path[0] + "".join(f" || coalesce(' > ' || {step}, '')" for step in of_path[1:])
     statement = f"""
         WITH begun AS (
             SELECT game_id, session_id FROM (
-                SELECT game_id, session_id, min(ts) AS ts FROM events WHERE session_id IS NOT NULL GROUP BY ALL
-            ) WHERE {IN_SCOPE}
+                SELECT game_id, session_id, min(ts) AS ts FROM events
+                WHERE session_id IS NOT NULL AND ts < $end AND game_id IN ($games) GROUP BY game_id, session_id
+            ) AS first_events WHERE ts >= $start
         ), valued AS (
-            SELECT game_id, session_id, ts, arrival, {of} AS step, lag({of}) OVER (
-                PARTITION BY game_id, session_id ORDER BY ts, arrival) AS step_before
-            FROM events SEMI JOIN begun USING (game_id, session_id) WHERE {of} IS NOT NULL
+            SELECT game_id, session_id, {order}, {of} AS step, lag({of}) OVER (
+                PARTITION BY game_id, session_id ORDER BY {order}) AS step_before
+            FROM events SEMI JOIN begun ON begun.game_id = events.game_id AND begun.session_id = events.session_id
+            WHERE {of} IS NOT NULL
+        ), numbered AS (
+            SELECT game_id, session_id, step,
+                row_number() OVER (PARTITION BY game_id, session_id ORDER BY {order}) AS number
+            FROM valued WHERE step_before IS NULL OR step <> step_before
         ), paths AS (
-            SELECT array_to_string(list(step ORDER BY ts, arrival)[1:$steps], ' > ') AS path
-            FROM valued WHERE step IS DISTINCT FROM step_before GROUP BY game_id, session_id
+            SELECT {path} AS path FROM numbered WHERE number <= {steps} GROUP BY game_id, session_id
+        ), counted AS (
+            SELECT path, count(*) AS sessions FROM paths GROUP BY path
         )
-        SELECT path, count(*) AS sessions, sum(count(*)) OVER () AS whole
-        FROM paths GROUP BY path ORDER BY sessions DESC, path LIMIT $top"""  # noqa: S608
-    frame = answer(lake, statement, scope_of(lake, over, games=games, by=(of,)), {"steps": steps, "top": top})
+        SELECT path, sessions, CAST(sum(sessions) OVER () AS BIGINT) AS whole
+        FROM counted ORDER BY sessions DESC, path LIMIT {top}"""  # noqa: S608
+    frame = answer(events, statement, scope_of(events, over, games=games, by=(of,)))
     whole = frame.pop("whole").astype("float64")
     frame["share"] = frame["sessions"].astype("float64") / whole
     frame["low"], frame["high"] = wilson(frame["sessions"].astype("float64"), whole, confidence=confidence)

@@ -97,7 +97,7 @@ class SparkReader:
         self.bounds = bounds
         running = _running_session() if master == "spark" else None
         self._spark = running or _started(master)
-        self._is_users, self._is_remote = running is not None, not hasattr(self._spark, "_jsparkSession")
+        self._is_users, self._is_remote = running is not None, is_remote(self._spark)
         self._idle: list[SparkSession] = []  # of Spark Connect, which keeps a session until it is released
 
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
@@ -144,7 +144,7 @@ class SparkReader:
             name: value.isoformat(sep=" ") if isinstance(value, datetime) else value
             for name, value in query.parameters.items()
         }
-        with self._stopped_in_time(session):
+        with stopped_in_time(session, self.bounds):
             frame = session.sql(spark_sql(query.sql), parameters).limit(self.bounds.rows + 1)
             names = frame.columns
             return [dict(zip(names, map(_as_integer, row), strict=True)) for row in frame.collect()]
@@ -153,7 +153,7 @@ class SparkReader:
         """Stop the driver and its work on the cluster, unless it was killed before or is the user's."""
         while self._idle:
             client = self._idle.pop().client
-            with contextlib.suppress(*_spark_errors(), OSError):
+            with contextlib.suppress(*spark_errors(), OSError):
                 client.release_session()
             client.close()
         if self._is_users:
@@ -162,43 +162,6 @@ class SparkReader:
 
         with contextlib.suppress(Py4JError, OSError):
             self._spark.stop()
-
-    @contextlib.contextmanager
-    def _stopped_in_time(self, session: SparkSession) -> Iterator[None]:
-        """Cancel the Spark jobs that this thread starts inside when their time is over.
-
-        Jobs that begin later than that are cancelled too.
-        """
-        tag, is_over, has_ended = uuid4().hex, Event(), Event()
-        add: Callable[[str], None]
-        cancel: Callable[[str], object]
-        remove: Callable[[str], None]
-        if self._is_remote:  # it has no context
-            add, cancel, remove = session.addTag, session.interruptTag, session.removeTag
-        else:
-            context = session.sparkContext
-            add, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
-
-        def stop() -> None:
-            is_over.set()
-            cancel(tag)
-            while not has_ended.wait(1):
-                cancel(tag)
-
-        timer = Timer(self.bounds.seconds, stop)
-        timer.daemon = True
-        add(tag)
-        timer.start()
-        try:
-            yield
-        except _spark_errors():
-            if is_over.is_set():
-                raise self.bounds.too_slow from None
-            raise
-        finally:
-            timer.cancel()
-            has_ended.set()
-            remove(tag)
 
 
 class SparkWriter:
@@ -321,6 +284,52 @@ class SparkWriter:
         self._session.read.schema(frame.schema).parquet(url).createOrReplaceTempView(name)
 
 
+@contextlib.contextmanager
+def stopped_in_time(session: SparkSession, bounds: QueryBounds) -> Iterator[None]:
+    """Cancel the Spark jobs that this thread starts inside when the time of *bounds* is over, or a person interrupts.
+
+    Jobs that begin later than that are cancelled too.
+    """
+    tag, is_over, has_ended = uuid4().hex, Event(), Event()
+    add: Callable[[str], None]
+    cancel: Callable[[str], object]
+    remove: Callable[[str], None]
+    if is_remote(session):  # it has no context
+        add, cancel, remove = session.addTag, session.interruptTag, session.removeTag
+    else:
+        context = session.sparkContext
+        add, cancel, remove = context.addJobTag, context.cancelJobsWithTag, context.removeJobTag
+
+    def stop() -> None:
+        is_over.set()
+        cancel(tag)
+        while not has_ended.wait(1):
+            cancel(tag)
+
+    timer = Timer(bounds.seconds, stop)
+    timer.daemon = True
+    add(tag)
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        cancel(tag)
+        raise
+    except spark_errors():
+        if is_over.is_set():
+            raise bounds.too_slow from None
+        raise
+    finally:
+        timer.cancel()
+        has_ended.set()
+        remove(tag)
+
+
+def is_remote(session: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect."""
+    return not hasattr(session, "_jsparkSession")
+
+
 def _running_session() -> SparkSession | None:
     """Return the session of Spark that this thread of the user has, if any."""
     try:
@@ -330,7 +339,7 @@ def _running_session() -> SparkSession | None:
     return SparkSession.getActiveSession()
 
 
-def _spark_errors() -> tuple[type[Exception], ...]:
+def spark_errors() -> tuple[type[Exception], ...]:
     """Return the errors of Spark. Py4J is not there where pyspark only speaks to a server."""
     from pyspark.errors import PySparkException
 

@@ -227,7 +227,7 @@ def bytes_of(memory: str) -> float:
         try:
             connection.execute(memory_limit(memory))
         except duckdb.Error as error:
-            raise BadQuery("memory", memory, f"is not an amount of memory: {_first_line(error)}") from None
+            raise BadQuery("memory", memory, f"is not an amount of memory: {first_line(error)}") from None
         number, unit = connection.execute("SELECT current_setting('memory_limit')").fetchall()[0][0].split()
         return float(number) * 1024.0 ** _UNITS.index(unit)
 
@@ -237,9 +237,14 @@ def memory_limit(memory: str) -> str:
     return "SET memory_limit = '" + memory.replace("'", "''") + "'"
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
+    """Return the line of an error of an engine that says what happened."""
     lines = str(error).strip().splitlines()
-    return lines[-1] if lines[0].startswith("Traceback") else lines[0]  # of Python, from a file system
+    if not lines[0].startswith("Traceback"):
+        return lines[0]
+    # Of Python, from a file system: places are indented, and DuckDB ends with the line of the statement.
+    said = [line for line in lines[1:] if line[:1].strip() and not line.startswith("LINE ")]
+    return said[-1] if said else lines[-1].strip()
 
 
 # ------------------------------------------------------------------------------------------------- inside the process
@@ -297,12 +302,12 @@ def answer(order: _Order, lake: OpenLake, answers: IO[bytes]) -> _Answer:
                     stream.write_batch(batch)
             return _Answer("rows")
     except duckdb.PermissionException as error:
-        return _Answer("forbidden", _first_line(error))
+        return _Answer("forbidden", first_line(error))
     except duckdb.Error as error:
         if fills_spill_folder(error) or isinstance(error, duckdb.OutOfMemoryException):
             lake.close()
             return _Answer("spill" if fills_spill_folder(error) else "memory")
-        return _Answer("bad", f"cannot be run: {_first_line(error)}")
+        return _Answer("bad", f"cannot be run: {first_line(error)}")
 
 
 def _fault(connection: duckdb.DuckDBPyConnection, statement: str) -> str | None:
