@@ -9,8 +9,8 @@ from pandas import DataFrame
 
 from gamelens.analysis import retention
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle, cohorts_of
+from gamelens.analysis.retention.constants import SAME_PLAYERS
 from gamelens.analysis.retention.day_variation import (
-    SAME_PLAYERS,
     DayVariance,
     chance_of_days,
     covariance,

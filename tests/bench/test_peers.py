@@ -37,7 +37,7 @@ def growthbook(folder: Path, arms: list[list[int]]) -> tuple[np.ndarray, np.ndar
     python = environment / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-        pip = [python, "-m", "pip", "install", "--quiet", GROWTHBOOK]
+        pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", GROWTHBOOK]
         if subprocess.run(pip, check=False).returncode:
             pytest.skip("gbstats cannot be installed: no index of packages")
     (folder / "arms.json").write_text(json.dumps(arms))
