@@ -189,6 +189,8 @@ def test_a_condition_narrows(lake: LakeClient, events: list[Played]) -> None:
     frame = raw_events.count_events(lake, OVER, every="all", where="category = 'ads' OR event_id_01 = 'ui'")
     expected = [e for e in within(events) if e.category == "ads" or (e.event_id or "").startswith("ui:")]
     assert frame["events"].tolist() == [len(expected)]
+    assert raw_events.count_events(lake, OVER, every="all", games=[]).empty
+    assert raw_events.count_events(lake, OVER, every="all", where="event_id = '$games'").empty
     receipt = Receipt.of(frame.attrs)
     assert (receipt.provenance.kind, receipt.asked.interval) == ("lake", "2026-10-26T00:00Z/2026-11-08T00:00Z")
 

@@ -1,10 +1,11 @@
-"""Program of a user whose process runs Spark: a lake is asked through that session, which stays as it is.
+"""Program of a user whose process runs Spark: lakes are asked and made through that session, which stays as it is.
 
 python spark_user_session.py classic|connect STATE
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,21 @@ from pyspark.sql import SparkSession
 import gamelens as gl
 from gamelens.sandbox.engines.engine import LakeLocation, QueryBounds, QueryStopped
 from gamelens.sandbox.engines.spark_engine import SparkReader
+from gamelens.sandbox.imports.import_run import ImportOptions
 from gamelens.sandbox.storage.lake import Snapshot
 from support.bounded_queries import ENDLESS
+from support.game_events import NOW, event
+from support.raw_exports import tables, take, wrapped, write_lines
+from support.reference_lake import different_rows
 
+AT_S = int(NOW.timestamp()) - 86_400
 OVER = "last 28 complete days"
 SETTINGS = {"spark.sql.session.timeZone": "America/Sao_Paulo", "spark.sql.ansi.enabled": "false"}
 
 
 def main(kind: str, state: Path) -> None:
     """Compare metrics with those of DuckDB, stop a long query, and look at the session afterwards."""
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # tasks of an import run this version, as on any cluster
     builder = SparkSession.builder.config("spark.ui.enabled", "false")
     builder = builder.remote("local[2]") if kind == "connect" else builder.master("local[2]")
     session = builder.getOrCreate()
@@ -43,6 +50,11 @@ def main(kind: str, state: Path) -> None:
     with pytest.raises(QueryStopped, match="took more than 2 s"):
         reader.rows(ENDLESS, Snapshot({}))
     reader.close()
+    lines = [wrapped(event(user_id=f"u{number % 7}", client_ts=AT_S + 600 * number)) for number in range(40)]
+    files = [write_lines(state.parent / f"{number}.gz", *lines[number::3]) for number in range(3)]
+    for place, engine in (("here", "duckdb"), ("there", "spark")):
+        take(state.parent / place / "state", *files, options=ImportOptions(engine=engine))
+    assert different_rows(*(tables(state.parent / place / "state") for place in ("here", "there"))) == {}
     assert {name: session.conf.get(name) for name in SETTINGS} == SETTINGS
     assert [table.name for table in session.catalog.listTables()] == ["mine"]
     assert session.table("mine").count() == 3

@@ -126,7 +126,8 @@ def answer(
         name: value.astimezone(UTC).replace(tzinfo=None) if isinstance(value, datetime) else value
         for name, value in given.items()
     }
-    statement = statement.replace("$games", ", ".join(f"${name}" for name in games) or "NULL")
+    listed = ", ".join(f"${name}" for name in games) or "NULL"
+    statement = statement.replace("game_id IN ($games)", f"game_id IN ({listed})")
     reads = None if since is None else Interval(since, until or scope.interval.end)
     frame = events.run(statement, values, reads).to_pandas()
     for name, column in frame.items():

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import pickle
 import re
 import shutil
 import sys
@@ -64,6 +65,7 @@ _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",  # a sum that overflows is an error and not a null
 }
+_OF_PYTHON: Final = re.compile(r"[A-Za-z_.]+(Error|Exception): ")
 _OF_RESULTS: Final = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")
 _ON_THIS_MACHINE: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -103,37 +105,15 @@ class SparkReader:
     def rows(self, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         """Return the rows of *query* over *snapshot* (`Engine`)."""
         if not self._is_remote:
-            return self._rows_in(self._new_session(), query, snapshot)
+            return self._rows_in(_new_session(self._spark, is_users=self._is_users), query, snapshot)
         try:
             session = self._idle.pop()
         except IndexError:
-            session = self._new_session()
+            session = _new_session(self._spark, is_users=self._is_users)
         try:
             return self._rows_in(session, query, snapshot)
         finally:
             self._idle.append(session)
-
-    def _new_session(self) -> SparkSession:
-        """Return a session with the settings that results depend on.
-
-        Raises:
-            Refused: this version of Spark Connect makes none.
-        """
-        from pyspark.errors import PySparkException
-
-        try:
-            session = self._spark.newSession()
-        except (AttributeError, NotImplementedError, PySparkException) as error:
-            if not self._is_remote:
-                raise
-            raise Refused(
-                f"a new session of this Spark Connect cannot be made: {error}. Install pyspark 4.3 or newer, or use a "
-                "session without Connect"
-            ) from None
-        if self._is_users:
-            for name in _OF_RESULTS:
-                session.conf.set(name, _SETTINGS[name])
-        return session
 
     def _rows_in(self, session: SparkSession, query: SqlQuery, snapshot: Snapshot) -> list[dict[str, Any]]:
         session.sql(_RATES, {"rates": json.dumps(SCALED_RATES)}).createOrReplaceTempView("rates")
@@ -152,10 +132,7 @@ class SparkReader:
     def close(self) -> None:
         """Stop the driver and its work on the cluster, unless it was killed before or is the user's."""
         while self._idle:
-            client = self._idle.pop().client
-            with contextlib.suppress(*spark_errors(), OSError):
-                client.release_session()
-            client.close()
+            _release(self._idle.pop())
         if self._is_users:
             return
         from py4j.protocol import Py4JError
@@ -167,16 +144,19 @@ class SparkReader:
 class SparkWriter:
     """A Spark driver that writes files of a lake (`BuildEngine`).
 
-    The lake is at *location*, and the driver is connected to the master at *master*.
+    The lake is at *location*, and the driver is connected to the master at *master*. Where that is `spark` and this
+    process has a session, a new session beside that one is used, also through Spark Connect, as by a `SparkReader`.
 
     Raises:
-        Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark.
+        Refused: Spark or Java is missing, the master does not answer, or this process already runs Spark with another.
     """
 
     def __init__(self, location: LakeLocation, *, master: str = "spark") -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks run the code of this version
         self._location = location
-        self._session = _started(master)
+        running = _running_session() if master == "spark" else None
+        self._is_users = running is not None
+        self._session = _started(master) if running is None else _new_session(running, is_users=True)
         self._scratch = location.root / SCRATCH
         shutil.rmtree(self._scratch, ignore_errors=True)
         self._count = 0
@@ -184,9 +164,17 @@ class SparkWriter:
 
     def prepare_for(self, source_bytes: int) -> None:
         """Set how many parts tables have and how many tasks read files, of so many bytes in all."""
-        parts = max(self._session.sparkContext.defaultParallelism, source_bytes // _BYTES_OF_PART)
+        parts = max(self._parts_at_once(), source_bytes // _BYTES_OF_PART)
         self._session.conf.set("spark.sql.shuffle.partitions", str(parts))
         self._most_tasks = _TASKS_OF_PART * parts
+
+    def _parts_at_once(self) -> int:
+        """Return the tasks that the cluster runs at the same time: the parts that Spark itself makes of a range."""
+        if not is_remote(self._session):
+            return int(self._session.sparkContext.defaultParallelism)
+        from pyspark.sql.functions import spark_partition_id
+
+        return int(self._session.range(10_000).select(spark_partition_id()).distinct().count())
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query (`BuildEngine`)."""
@@ -227,9 +215,17 @@ class SparkWriter:
         """
         if not items:
             return []
+
+        def answers(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number in batch.column(0).to_pylist():
+                    answer = pickle.dumps(function(items[number]))
+                    yield pa.RecordBatch.from_pydict({"number": [number], "answer": [answer]})
+
         with self._job(function.__name__):
-            tasks = self._session.sparkContext.parallelize(items, min(len(items), self._most_tasks))
-            return list(tasks.map(function).collect())
+            numbers = self._session.range(0, len(items), 1, numPartitions=min(len(items), self._most_tasks))
+            found = numbers.mapInArrow(answers, "number BIGINT, answer BINARY").collect()
+            return [pickle.loads(row.answer) for row in sorted(found, key=lambda row: row.number)]  # noqa: S301
 
     def create_rows(
         self,
@@ -256,21 +252,23 @@ class SparkWriter:
             self._keep(name, numbers.mapInArrow(rows, _schema_of(columns)))
 
     def close(self) -> None:
-        """Stop the driver and its work on the cluster, and delete the intermediate tables."""
-        self._session.stop()
+        """Stop the driver and its work on the cluster, unless it is the user's, and delete the intermediate tables."""
+        if not self._is_users:
+            self._session.stop()
+        elif is_remote(self._session):
+            _release(self._session)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     @contextlib.contextmanager
     def _job(self, name: str) -> Iterator[None]:
         """Call the jobs inside *name* on the cluster's pages, and refuse with what Spark says."""
-        from py4j.protocol import Py4JError
-        from pyspark.errors import PySparkException
-
-        self._session.sparkContext.setJobDescription(f"gamelens: {name}")
+        if not is_remote(self._session):  # which has no context, and names no jobs
+            self._session.sparkContext.setJobDescription(f"gamelens: {name}")
         try:
             yield
-        except (Py4JError, PySparkException) as error:
-            reason = str(error).strip().partition("\n")[0]
+        except spark_errors() as error:
+            first, *rest = str(error).strip().splitlines()
+            reason = next(filter(_OF_PYTHON.match, rest), first)  # of the code of a task, if it is that
             raise Refused(f"processing stopped; nothing was changed: {reason}") from error
 
     def _frame(self, sql: str) -> DataFrame:
@@ -330,6 +328,13 @@ def is_remote(session: SparkSession) -> bool:
     return not hasattr(session, "_jsparkSession")
 
 
+def _release(session: SparkSession) -> None:
+    """Have a server of Spark Connect forget a session of ours."""
+    with contextlib.suppress(*spark_errors(), OSError):
+        session.client.release_session()
+    session.client.close()
+
+
 def _running_session() -> SparkSession | None:
     """Return the session of Spark that this thread of the user has, if any."""
     try:
@@ -337,6 +342,29 @@ def _running_session() -> SparkSession | None:
     except ModuleNotFoundError:  # `_started` says so
         return None
     return SparkSession.getActiveSession()
+
+
+def _new_session(spark: SparkSession, *, is_users: bool) -> SparkSession:
+    """Return a session with the settings that results depend on, beside one of the user or of our own.
+
+    Raises:
+        Refused: this version of Spark Connect makes none.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        session = spark.newSession()
+    except (AttributeError, NotImplementedError, PySparkException) as error:
+        if not is_remote(spark):
+            raise
+        raise Refused(
+            f"a new session of this Spark Connect cannot be made: {error}. Install pyspark 4.3 or newer, or use a "
+            "session without Connect"
+        ) from None
+    if is_users:
+        for name in _OF_RESULTS:
+            session.conf.set(name, _SETTINGS[name])
+    return session
 
 
 def spark_errors() -> tuple[type[Exception], ...]:
