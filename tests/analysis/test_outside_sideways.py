@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import gamelens as gl
@@ -181,3 +182,28 @@ def test_words_of_currencies_stand_beside_numbers(tmp_path: Path, cell: str, cur
     path = written(tmp_path / "words.csv", "Day;Cost", f'2026-11-01;"{cell}"', f'2026-11-02;"{cell}"')
     column = gl.read_table(path).column("Cost")
     assert (column.currency, column.values.tolist()) == (currency or "ILS", [1200.5, 1200.5])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+def test_two_rows_of_headers_are_one(tmp_path: Path, suffix: str) -> None:
+    """A name above several columns tells equal ones apart, also with a third row of units; a title is none."""
+    rows = [
+        ["Costs 2026", "", "", "", "", "", ""],
+        ["", "Meta", "", "", "Google", "", ""],
+        ["Day", "Plan", "Spend", "Installs", "Plan", "Spend", "Installs"],
+        ["", "(USD)", "(USD)", "(k)", "(USD)", "(USD)", "(k)"],
+        ["2026-11-01", 10, 11, 2, 20, 21, 3],
+        ["2026-11-02", 10, 12, 2, 20, 22, 3],
+    ]
+    path = tmp_path / f"two.{suffix}"
+    if suffix == "csv":
+        path.write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n")
+    else:
+        pd.DataFrame(rows).replace("", None).to_excel(path, header=False, index=False)
+    table = gl.read_table(path)
+    assert [column.name for column in table.columns] == [
+        "Day",
+        *(f"{network} {of}" for network in ("Meta", "Google") for of in ("Plan (USD)", "Spend (USD)", "Installs (k)")),
+    ]
+    assert outside_data.in_dollars(path, "Google Spend (USD)")["spend"].sum() == 43
+    assert table.column("Meta Installs (k)").values.tolist() == [2000, 2000]

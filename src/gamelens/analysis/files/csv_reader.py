@@ -21,7 +21,7 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from gamelens.analysis.files.csv_safety import unguarded
-from gamelens.analysis.files.header_rows import SEARCHED_ROWS, header_place
+from gamelens.analysis.files.header_rows import SEARCHED_ROWS, header_place, joined_headers
 from gamelens.analysis.files.text_encodings import likely_encodings
 from gamelens.errors import BadQuery
 
@@ -85,6 +85,8 @@ def read_delimited(
     cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
     del content, top  # a match holds the text that it was found in
     first_row = skipped + len(above) + 2
+    header, joined = joined_headers(header, above)
+    above = above[: len(above) - joined]
     below = [row.text for row in uneven]
     if uneven and not _are_below(uneven, cells, len(header), lines):
         row = uneven[0]

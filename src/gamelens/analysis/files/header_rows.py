@@ -56,6 +56,29 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     return blank + first
 
 
+def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tuple[list[str], int]:
+    """Return the names of columns, equal ones told apart by the rows above them, and the number of these rows.
+
+    Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`.
+    """
+    names, used = [_name(cell) for cell in header], 0
+    for row in reversed(above):
+        upper = [_name(cell) for cell in (*row, *[None] * len(names))][: len(names)]
+        counts = Counter(name for name in names if name)
+        if max(counts.values(), default=0) < _TWO_COLUMNS or sum(map(bool, upper)) < _TWO_COLUMNS:
+            break
+        before, joined = "", list[str]()
+        for name, cell in zip(names, upper, strict=True):
+            before = cell or (before if counts[name] > 1 else "")
+            joined.append(f"{before} {name}".strip() if counts[name] > 1 or not name else name)
+        names, used = joined, used + 1
+    return names, used
+
+
+def _name(cell: Any) -> str:
+    return "" if cell is None else f"{cell:%Y-%m-%d}" if isinstance(cell, date) else str(cell).strip()
+
+
 def _is_month(cell: Any) -> bool:
     """Return whether a cell is a month, such as Oct 26 or October, as stands alone above the numbers of its days."""
     words, text = date_words(), folded_word(cell) if isinstance(cell, str) else ""

@@ -28,7 +28,7 @@ from pandas import Series
 from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.export_target import with_index
-from gamelens.analysis.files.header_rows import header_place
+from gamelens.analysis.files.header_rows import header_place, joined_headers
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
@@ -268,14 +268,14 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         place = header_place(every_row) if header_row is None else min(header_row, len(every_row)) - 1
         header, *rows = every_row[place:]
         columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
-        names = ["" if cell is None else str(cell) for cell in header]
+        names, joined = joined_headers(header, every_row[:place])
         cells, numbers = pa.Table.from_arrays(columns, names=names), np.arange(len(rows)) + place + 2
         formats = {
             names[at]: [of_rows.get(number) for number in numbers.tolist()]
             for at, of_rows in page.formats.items()
             if at < len(names)
         }
-        grid = _grid(path.name, cells, numbers, every_row[:place], formats=formats)
+        grid = _grid(path.name, cells, numbers, every_row[: place - joined], formats=formats)
         is_hidden = np.isin(grid.rows, [*page.hidden])
         note = f"{grid.rows_text(is_hidden)} {'is' if is_hidden.sum() == 1 else 'are'} hidden in the sheet, and read"
         return replace(grid, notes=(*grid.notes, note)) if is_hidden.any() else grid

@@ -66,7 +66,8 @@ def read_table(
         header_row: the row of the file that names the columns (1 is the first), by default recognised.
         leave_out: rows that are no money spent or earned, or are of another kind, by the column that says it:
             `{"Status": ["pending", "cancelled"], "Test": ["yes"]}`. "" is an empty cell, True any other, as in
-            `{"deleted_at": True}`. An empty list says that all rows of the column count. A table with such rows is refused until this decides.
+            `{"deleted_at": True}`. An empty list says that all rows of the column count. A table with such rows is
+            refused until this decides.
         totals: what happens to rows that add up others. They are left out and reported, or kept. Texts of a cell of
             such rows, `["Suma: konto"]`, leave out what is not recognised.
         repeats: what happens to rows that repeat earlier ones, as in a file that was pasted below itself, also with
