@@ -233,3 +233,94 @@ def test_roles_stay_beside_an_amount_that_is_named(tmp_path: Path) -> None:
     roles = {"Paid": "text", "Service": "day"}
     found = outside_data.in_dollars(path, amount="XYZ", rate=1.0, roles=roles)
     assert found["timestamp"].dt.month.tolist() == [10, 10]
+
+
+@pytest.mark.parametrize("header", ["Kampanya bütçesi türü", "Tipo de presupuesto de la campaña", "Ad network"])
+def test_a_word_of_totals_beside_whole_rows_is_no_total(tmp_path: Path, header: str) -> None:
+    """Numbers that are the sums of no rows count."""
+    rows = [
+        f"2026-11-0{day},{name},{kind},{cost + day * day}"
+        for day in range(1, 7)
+        for name, kind, cost in (("A", "Daily", 10), ("B", "Total", 20), ("C", "Daily", 35))
+    ]
+    path = written(tmp_path / "meta.csv", f"Day,Campaign,{header},Cost (USD)", *rows)
+    column = gl.read_table(path).column("Cost (USD)")
+    assert (column.problem, column.values.sum()) == (None, 65 * 6 + 3 * 91)
+
+
+@pytest.mark.parametrize("header", ["Week ending", "Week ending (Sunday)", "Tydzień do", "Woche bis", "To"])
+def test_a_week_is_named_by_its_last_day(tmp_path: Path, header: str) -> None:
+    path = written(tmp_path / "weeks.csv", f"{header},Cost (USD)", "2026-11-08,10", "2026-11-15,20", "2026-11-22,30")
+    table = gl.read_table(path)
+    assert (table.period, f"{table.starts[0]:%m-%d}", f"{table.ends[0]:%m-%d}") == (
+        "week from Monday",
+        "11-02",
+        "11-09",
+    )
+    frame = tidy_frame("new_users", timestamp=[f"2026-11-{day:02}" for day in range(2, 23)], new_users=[1] * 21)
+    assert gl.join(gl.in_periods(frame, table), table).frame["new_users"].tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("header", ["Event", "Goal", "Conversion action", "事件"])
+def test_counts_of_events_by_a_column_of_texts_are_not_added_up(tmp_path: Path, header: str) -> None:
+    rows = [f"2026-11-0{day},{event},{count}" for day in (1, 2) for event, count in (("Install", 3), ("Level 10", 2))]
+    path = written(tmp_path / "events.csv", f"Day,{header},Conversions", *rows)
+    frame = tidy_frame("new_users", timestamp=["2026-11-01", "2026-11-02"], new_users=[5, 6])
+    with pytest.raises(BadQuery, match="counts different things by"):
+        gl.join(frame, path, columns=["Conversions"])
+
+
+def test_forecasts_in_brackets_are_no_amounts_of_days(tmp_path: Path) -> None:
+    """As headers they are left out with a note, as days of rows they are asked about."""
+    path = written(
+        tmp_path / "wide.csv", "媒体,2026年9月,2026年10月,2026年11月(見込)", "Meta,10,20,400", "Google,1,2,40"
+    )
+    table = gl.read_table(path, roles={"value": "cost"}, currency="JPY")
+    assert outside_data.in_dollars(table, rate=0.0066)["spend"].sum() == pytest.approx(33 * 0.0066)
+    assert "2026年11月(見込) left out: no amounts of days that were, by their brackets" in table.notes
+    rows = ["2026-11-01,10", "2026-11-02,20", "2026-11-03 (plan),400"]
+    path = written(tmp_path / "long.csv", "Day,Cost (USD)", *rows)
+    with pytest.raises(BadQuery, match=r"counts rows of '2026-11-03 \(plan\)' \(Day\)"):
+        outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, leave_out={"Day": ["2026-11-03 (plan)"]})["spend"].sum() == 30
+
+
+@pytest.mark.parametrize(
+    ("debit", "credit"), [("Soll", "Haben"), ("Debit", "Credit"), ("Debe", "Haber"), ("借方", "贷方")]
+)
+def test_one_side_of_a_ledger_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, debit: str, credit: str
+) -> None:
+    """The code of the refusal gives the difference, and the other step one side."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["2026-11-01,1000,", "2026-11-02,500,", "2026-11-03,,200"]
+    path = written(tmp_path / "ledger.csv", f"Day,{debit} (USD),{credit} (USD)", *rows)
+    with pytest.raises(BadQuery, match="is one side of a ledger") as refused:
+        outside_data.in_dollars(path, f"{debit} (USD)")
+    code = str(refused.value).partition(f"{credit} (USD): ")[2].partition("; gl.read_table(frame)")[0]
+    names: dict[str, Any] = {"gl": gl}
+    with pytest.warns(UserWarning, match="is one side of a ledger"):
+        exec(code, names)
+    assert outside_data.in_dollars(gl.read_table(names["frame"]), "net", currency="USD")["spend"].sum() == 1300
+    told = {"roles": {f"{debit} (USD)": "cost"}}
+    assert outside_data.in_dollars(path, f"{debit} (USD)", **told)["spend"].sum() == 1500
+
+
+def test_a_bill_of_units_and_a_price_says_to_multiply(tmp_path: Path) -> None:
+    rows = ["2026-11-01,3,1,2.5", "2026-11-02,5,0,3"]
+    path = written(tmp_path / "bill.csv", "Day,Installs accepted,Rejected,CPI (USD)", *rows)
+    with pytest.raises(BadQuery, match=r"CPI \(USD\) is what one costs: frame = gl.read_table"):
+        outside_data.in_dollars(path)
+
+
+@pytest.mark.parametrize(("line", "scale"), [("단위: 원", 1), ("単位:円", 1), ("Unit: JPY", 1)])
+def test_a_line_of_units_names_the_currency(tmp_path: Path, line: str, scale: int) -> None:
+    path = written(tmp_path / "units.csv", line, "", "Day,Cost", "2026-11-01,1000", "2026-11-02,2000")
+    assert gl.read_table(path).column("Cost").currency == ("KRW" if "원" in line else "JPY")
+    assert gl.read_table(path).column("Cost").values.sum() == 3000 * scale
+
+
+@pytest.mark.parametrize("header", ["KDV %20 (TL)", "VAT 20% (TL)", "Ajans Hizmet Bedeli %10 (TL)"])
+def test_the_rate_of_a_tax_is_no_rate_of_its_amount(tmp_path: Path, header: str) -> None:
+    path = written(tmp_path / "tax.csv", f"Gün,{header}", "2026-11-01,1000.50", "2026-11-02,2000.50")
+    assert gl.read_table(path).column(header).role in ("amount", "number")

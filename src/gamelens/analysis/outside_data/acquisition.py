@@ -65,8 +65,9 @@ _NETWORK: Final = ', or who is paid in every row, network="..."'
 _MOST_NAMES: Final = 3  # in a warning
 _WIDEST: Final = 1_000.0  # times the lower bound: a higher one says nothing of a value
 _SMALL: Final = 100  # integers up to it are also ranks, values of conversions and kinds
+_COSTS_OF_ONE: Final = frozenset({"cpi", "cpa", "cpc"})
 _CODE: Final = re.compile(
-    r"\b(?:ids?|codes?|index|type|kind|rank|position|version|status|level|key|number|nr|no|year)\b"
+    r"\b(?:beleg\w*|konto|gegenkonto|account|voucher|invoice|rechnung\w*|compte|cuenta|conta|ids?|codes?|index|type|kind|rank|position|version|status|level|key|number|nr|no|year)\b"
 )
 _FIELLER: Final = 1.06  # Fieller, Hartley and Pearson 1957: the variance of Fisher's z of a rank correlation
 
@@ -696,6 +697,8 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     names = [column.name for column in may_be if column not in prices]
     if prices and not names:
         raise _price_of_one(table, prices[0])
+    if not amounts and (product := _price_by_rate(table)) is not None:
+        raise product
     others, text = "; ".join(f"{column.name}: {words_of(column)}" for column in amounts), "..."
     if not amounts:
         first = {column: next(header_meanings(column.name), None) for column in table.of_role("text")}
@@ -731,6 +734,8 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
     if named.role in ("rate", "rank", "distinct", "stock"):
         rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+    if named.problem is not None:
+        raise named.problem
     if named.role != "amount":
         table = read_table(table, roles={amount: "cost"})
     return table, table.column(amount)
@@ -744,6 +749,22 @@ def _may_be_money(column: OutsideColumn) -> bool:
     are_small = bool((known == np.floor(known)).all() and (np.abs(known) <= _SMALL).all())
     is_told = not are_small or column.name == "value"  # the cells of a table whose headers are days
     return is_told and _CODE.search(folded_header(column.name)) is None
+
+
+def _price_by_rate(table: OutsideTable) -> BadQuery | None:
+    """Return the exception for a bill of units and what one of them costs, such as a CPI, which has no amount."""
+    rates = [column for column in table.of_role("rate") if column.concept in _COSTS_OF_ONE]
+    rates = [column for column in rates if not isinstance(column.weight, ColumnQuotient)]
+    counts = [column.name for column in table.of_role("count", "number")]
+    if len(rates) != 1 or not counts:
+        return None
+    rate = rates[0].name
+    units = counts[0] if len(counts) == 1 else "..."
+    codes = [evidence.quote for evidence in rates[0].evidence if evidence.where == "the column of codes"]
+    rule = f"has no column of costs; {rate} is what one costs: frame = gl.read_table(...).frame; "
+    rule += f'frame["cost"] = frame["{rate}"] * frame["{units}"], and pass gl.read_table(frame)'
+    rule += f', currency="{codes[0]}"' if codes else ""
+    return BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", counts)
 
 
 def _price_of_one(table: OutsideTable, price: OutsideColumn) -> BadQuery:

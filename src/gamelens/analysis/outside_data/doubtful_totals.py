@@ -50,30 +50,11 @@ def rows_by_word(
     """
     mask, notes, rules = left_out.copy(), [], []
     has_text = {name: cells[name].codes >= 0 for name in names}
-    doubted: list[tuple[str, int]] = []
-    measures = [name for name, column in cells.items() if meanings[name].role in MEASURES and not column.is_typed]
-    for name in (*measures, *(name for name in names if meanings[name].role in TIMES)):
-        for place, text in cells[name].unlike_names.items():  # a text that is no day and no number
-            if TOTAL_AT_ONE_END.fullmatch(text) or AVERAGE_AT_ONE_END.fullmatch(text):
-                mask |= cells[name].codes == place
-    for name in [name for name in names if meanings[name].role not in TIMES]:
-        role, column = meanings[name].role, cells[name]
-        others = [rows for other, rows in has_text.items() if other != name]
-        has_others = np.logical_or.reduce(others) if others else np.ones(len(mask), dtype=bool)
-        for place, text in column.unlike_names.items():
-            is_total, is_average = TOTAL.fullmatch(text), AVERAGE.fullmatch(text)
-            if not (is_total or is_average):
-                continue
-            rows = column.codes == place
-            if is_total and (role in KEYS or name == grid.columns[0]):
-                mask |= rows
-            else:
-                mask |= rows & ~has_others
-                doubted.append((name, place))
+    summands = [*summands_of(meanings, cells).values()]
+    doubted = _words_in_names(grid, names, meanings, cells, summands, mask)
     every = np.logical_or.reduce([np.zeros_like(mask), *(cells[name].codes == place for name, place in doubted)])
     ordinary = ~every & ~mask
     filled = [name for name in names if has_text[name][ordinary].any()]
-    summands = [*summands_of(meanings, cells).values()]
     for name, place in doubted:
         rows = (cells[name].codes == place) & ~mask
         if not rows.any():
@@ -91,6 +72,66 @@ def rows_by_word(
             rule = f"may count twice: {grid.rows_text(rows)} with {text!r} in {name} may add up others: "
             rules.append(f'{rule}totals=[{text!r}] leaves this out, totals="keep" counts it')
     return RowsByWord(mask, tuple(notes), rules[0] if rules else None)
+
+
+def _words_in_names(
+    grid: Grid,
+    names: Sequence[str],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    summands: Sequence[Floats],
+    mask: RowMask,
+) -> list[tuple[str, int]]:
+    """Add to *mask* the rows of words that need no proof, and return column and place of the other words."""
+    has_text = {name: cells[name].codes >= 0 for name in names}
+    doubted: list[tuple[str, int]] = []
+    measures = [name for name, column in cells.items() if meanings[name].role in MEASURES and not column.is_typed]
+    for name in (*measures, *(name for name in names if meanings[name].role in TIMES)):
+        for place, text in cells[name].unlike_names.items():  # a text that is no day and no number
+            if TOTAL_AT_ONE_END.fullmatch(text) or AVERAGE_AT_ONE_END.fullmatch(text):
+                mask |= cells[name].codes == place
+    for name in [name for name in names if meanings[name].role not in TIMES]:
+        role, column = meanings[name].role, cells[name]
+        others = [rows for other, rows in has_text.items() if other != name]
+        has_others = np.logical_or.reduce(others) if others else np.ones(len(mask), dtype=bool)
+        for place, text in column.unlike_names.items():
+            is_total, is_average = TOTAL.fullmatch(text), AVERAGE.fullmatch(text)
+            if not (is_total or is_average):
+                continue
+            rows = column.codes == place
+            if is_total and (role in KEYS or name == grid.columns[0]):
+                if has_others[rows].all() and _is_no_sum(name, rows, names, cells, has_text, summands, mask):
+                    doubted.append((name, place))
+                else:
+                    mask |= rows
+            else:
+                mask |= rows & ~has_others
+                doubted.append((name, place))
+    return doubted
+
+
+def _is_no_sum(
+    name: str,
+    rows: RowMask,
+    names: Sequence[str],
+    cells: Mapping[str, ColumnCells],
+    has_text: Mapping[str, RowMask],
+    summands: Sequence[Floats],
+    left_out: RowMask,
+) -> bool:
+    """Return whether several rows that are called totals in a column of keys are none of any other rows.
+
+    They are compared with the rows that agree in all other names, and in the days alone.
+    """
+    if rows.sum() < _FEWEST_UNLIKE or _different(rows, summands) < _FEWEST_UNLIKE:
+        return False
+    others = [other for other in names if other != name and has_text[other].any()]
+    groups = [others, *([other] for other in others)]
+    for by in groups:
+        group = groups_of({other: cells[other].codes for other in by}, by, len(rows))
+        if _proven(group, rows, ~rows & ~left_out, summands)[1]:
+            return False
+    return True
 
 
 def _different(rows: RowMask, summands: Sequence[Floats]) -> int:

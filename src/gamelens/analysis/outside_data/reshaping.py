@@ -25,6 +25,7 @@ from gamelens.analysis.outside_data.roles import (
     find_header,
     header_meanings,
 )
+from gamelens.analysis.outside_data.row_states import state_of_header
 from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
 from gamelens.errors import BadQuery
 
@@ -91,6 +92,9 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     cells = {name: ColumnCells(grid, name) for name in grid.columns}
     numbers = [name for name in grid.columns if cells[name].may_be_number or not len(cells[name].distinct)]
     days = [name for name in days if name in numbers]
+    forecasts = [name for name in days if state_of_header(name) == "expected"]
+    if len(forecasts) < len(days):  # 11 (forecast) beside 10
+        days = [name for name in days if name not in forecasts]
     corner = _measure_of_corner(grid, cells) if days else None
     value = next((line for line in (corner, *grid.above) if line and _measures(line)), None) or "value"
     matches = {name: (value, name) for name in days}
@@ -100,8 +104,11 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
         return grid, {}
     others = [name for name in grid.columns if name not in matches]
     filled = [name for name in others if name in numbers and len(cells[name].distinct)]
-    dropped = [name for name in filled if _is_of_all(name, cells, vendor)]
+    planned = [name for name in filled if name in forecasts]
+    dropped = [name for name in filled if name not in planned and _is_of_all(name, cells, vendor)]
     notes = [f"{', '.join(dropped)} left out: a number of all days, and days are columns"] if dropped else []
+    notes += [f"{', '.join(planned)} left out: no amounts of days that were, by their brackets"] if planned else []
+    dropped += planned
     names = ["name" if name == corner else name for name in grid.columns]
     kept = replace(grid, cells=grid.cells.rename_columns(names), notes=(*grid.notes, *notes))
     kept = replace(kept, cells=kept.cells.drop_columns(dropped))

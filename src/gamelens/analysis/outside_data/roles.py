@@ -74,6 +74,25 @@ _ROMANCE: Final = r"(?i:gasto|custo|coste|costo|investimento|inversi[oó]n|impor
 _GOAL: Final = re.compile(  # in small letters; Meta is who is paid
     rf"(?<![^\W_]){_ROMANCE}[ _]meta(?![^\W_])|(?<![^\W_])meta[ _]{_ROMANCE}"
 )
+_WEEK_ENDING: Final = re.compile(
+    r"(?<!\w)(?:week (?:ending|ended|end|to|until)|wk ending|w / e|weekending|woche (?:bis|endet)"
+    r"|semaine (?:se terminant|finissant|au)|semana (?:que termina|hasta|ate|finalizada)|settimana (?:fino|terminante)"
+    r"|tydzien (?:do|konczacy)|week (?:tot|t / m)|vecka till|uge til|uke til|tyden do|hafta (?:sonu|bitis)"
+    r"|неделя (?:по|до)|тиждень до|週末日|周截止|주 종료)(?!\w)"
+)
+_TYPE_OF: Final = re.compile(
+    r"(?P<first>type|tipo|typ|tip|tyyppi|rodzaj|jenis|loai|тип|вид|نوع|סוג|ประเภท)s?(?!\w)"
+    r"(?: d[eiu]| del| della| dos?)? ?.+"
+    r"|.+ (?P<last>type|typ|art|turu|tipi|tyyppi|tipus)|.+?(?:类型|類型|タイプ|種別|유형|종류)"
+)
+_GOALS: Final = frozenset(
+    {
+        "goal", "goals", "objective", "ziel", "objectif", "objetivo", "obiettivo", "цель", "目标", "目標", "목표",
+        "ereignis", "evenement", "evento", "zdarzenie", "olay", "событие", "подія", "事件", "イベント", "이벤트",
+        "su kien", "peristiwa",
+    }
+)  # fmt: skip
+"""Folded headers of texts that say what the counts beside them are of."""
 _ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
     r"purchase|order|registration|kauf|achat|compra|acquist|покупк|crash|share|install|upgrade|update"
 )
@@ -440,7 +459,7 @@ class ColumnCells:
 def folded_header(text: str) -> str:
     """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    text = re.sub(r"(?<!\w)\d+(?:[.,]\d+)? ?%", " ", text)  # the rate of a tax whose amount it is: VAT 20%
+    text = re.sub(r"(?<!\w)\d+(?:[.,]\d+)? ?%|% ?\d+(?:[.,]\d+)?(?!\w)", " ", text)  # of a tax whose amount it is
     parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents "))
     text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
     return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())
@@ -459,6 +478,11 @@ def header_meanings(header: str) -> Iterator[Meaning]:
 
 
 def _meanings_of_words(header: str) -> Iterator[Meaning]:
+    whole = folded_header(header)
+    if (ending := _WEEK_ENDING.search(whole)) is not None:
+        yield Meaning("end", Evidence("end", "header", ending[0]), "week")
+    if (kind := _TYPE_OF.fullmatch(whole)) is not None and whole not in lexicon():  # of a budget
+        yield Meaning("text", Evidence("text", "header", kind["first"] or kind["last"] or whole))
     inner = " ".join(_BRACKETS.findall(header))
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
@@ -499,7 +523,9 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
     if per:
         before = [concept for concept, _, at in found if at < per.start() and concept.role in MEASURES]
         after = [concept for concept, _, at in found if at >= per.end() and concept.role in MEASURES]
-        if per[0] in _SURE_PER or (before and after):
+        behind = outer[per.end() :].strip()
+        is_by_other = per[0] == "/" and [concept.name for concept in before] == ["cost"] and _is_counted(behind)
+        if per[0] in _SURE_PER or (before and after) or is_by_other:
             factor = 1000.0 if re.search(r"\b(?:1 ?000|mille|thousand|tausend)\b", outer[per.end() :]) else 1.0
             names = (before[0].name if before else "", after[0].name if after else "")
             yield Meaning("rate", Evidence("rate", "header", header), "", (*names, factor))
@@ -508,6 +534,12 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
         yield Meaning("rate", Evidence("rate", "header", header), "")
     for concept, phrase in sorted(rates, key=lambda rate: rate[0].of is None):
         yield Meaning("rate", Evidence("rate", "header", phrase), concept.name, concept.of)
+
+
+def _is_counted(behind: str) -> bool:
+    """Return whether what stands behind a cost and a slash may be a thing that it is for: neither money nor a time."""
+    known = concepts_in(behind)
+    return bool(behind) and not known and not currencies_of_code(behind) and behind.isalpha()
 
 
 def units_among(headers: Iterable[str]) -> str | None:
@@ -529,6 +561,12 @@ def is_of_any_kind(header: str) -> bool:
     counted = [(known.name, phrase) for known, phrase, _ in concepts_in(folded_header(header)) if known.role == "count"]
     are_any = all(name in ("conversions", "events") and not _ONE_KIND.search(phrase) for name, phrase in counted)
     return are_any and bool(counted)
+
+
+def is_kind_header(header: str) -> bool:
+    """Return whether a column of texts says what the counts beside it are of: an event, a goal, a type of results."""
+    concepts = {known.name for known, _, _ in concepts_in(folded_header(header))}
+    return "kind" in concepts or concepts in ({"events"}, {"conversions"}) or folded_header(header) in _GOALS
 
 
 def is_exchange(header: str) -> tuple[str, str] | None:

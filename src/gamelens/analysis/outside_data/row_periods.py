@@ -22,6 +22,7 @@ from gamelens.wire.intervals import Interval
 DayArray = NDArray[np.datetime64]
 
 _DAY: Final = np.timedelta64(1, "D")
+_DAYS_OF_WEEK: Final = 7
 _WEEK: Final = np.timedelta64(7, "D")
 _ZONE: Final = re.compile(
     r"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?\s*(?:[AaPp]\.?[Mm]\.?)?\s*\(?"
@@ -120,6 +121,8 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         notes = "; ".join(note for note in (first.note, last.note, moved) if note)
         at, evidence = at.astype("datetime64[D]"), meanings[starts[0]].evidence
         return Periods(_moments(at), _moments(until), _length(at, until), starts[0], evidence, note=notes or None)
+    if ends and not starts and (weeks := _weeks_to(ends[0], meanings[ends[0]], cells[ends[0]], grid)) is not None:
+        return weeks
     if starts:
         return of_column(starts[0], meanings[starts[0]], cells[starts[0]], grid)
     unread = next(
@@ -137,6 +140,23 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         example = times.value if isinstance(times, BadQuery) else cells[unread].example
         return _none(grid, BadQuery(unread, example, rule))
     return _beside(grid) or _none(grid)
+
+
+def _weeks_to(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid) -> Periods | None:
+    """Return the weeks of a column of their last days, by its header or as all its days are weeks apart."""
+    read = column_cells.times_with(meaning.details)
+    if isinstance(read, BadQuery) or read.until is not None or read.precision == "month":
+        return None
+    last = read.at.astype("datetime64[D]")
+    apart = np.diff(np.unique(last[~np.isnat(last)])).astype("int64")
+    if meaning.concept != "week" and (not len(apart) or (apart % _DAYS_OF_WEEK).any()):
+        return None
+    at = last[column_cells.codes]
+    starts = (at - (_DAYS_OF_WEEK - 1) * _DAY).astype("datetime64[us]")
+    until = (at + _DAY).astype("datetime64[us]")
+    first = pd.Timestamp(starts[~np.isnat(starts)].min()).day_name() if (~np.isnat(starts)).any() else "Monday"
+    note = f"{name} is the last day of each week"
+    return Periods(_moments(starts), _moments(until), f"week from {first}", name, meaning.evidence, note=note)
 
 
 def _is_called_days(name: str, meaning: Meaning) -> bool:

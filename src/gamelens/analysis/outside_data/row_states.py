@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from msgspec import UNSET
 from numpy.typing import NDArray
 
@@ -23,6 +24,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.roles import (
+    TIMES,
     ColumnCells,
     Meaning,
     any_phrase,
@@ -61,6 +63,7 @@ _ORDINARY: Final = frozenset(
     }
 )  # fmt: skip
 """Words that are names of other things as well, such as of events: they count below a header of states alone."""
+_INNER: Final = re.compile(r"[(（\[]([^()（）\[\]]+)[)）\]]")
 _MARKS: Final = " :–—-()[]\"'*.!?"
 
 
@@ -91,7 +94,7 @@ def stated_rows(
     for name, column_cells in cells.items():
         if name in answered:
             continue
-        stated = _of_moments(name, column_cells)
+        stated = _of_moments(name, column_cells) or _of_marked_days(name, meanings[name], column_cells)
         if stated is None and _may_tell_states(meanings[name], column_cells):
             texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
             stated = _of_flag(name, texts) or _of_texts(name, texts)
@@ -100,6 +103,24 @@ def stated_rows(
         if stated is not None and (stated.states or stated.codes):
             found.append(stated)
     return found
+
+
+def state_of_header(header: str) -> State | None:
+    """Return what the brackets of a header say of all its numbers: Nov (forecast)."""
+    inner = " ".join(_INNER.findall(header))
+    words = _stem(folded_header(inner))
+    return next((state for state in _STATES if words in _words()[state]), None) or _state_within(words)
+
+
+def _of_marked_days(name: str, meaning: Meaning, column_cells: ColumnCells) -> StatedRows | None:
+    """Return the days with a state in brackets: 30.11. (forecast)."""
+    if meaning.role not in TIMES or column_cells.is_typed:
+        return None
+    if not pc.any(pc.match_substring_regex(column_cells.distinct, r"[(（\[]")).as_py():
+        return None
+    states: dict[str | Literal[True], State] = {}
+    states |= {text: state for text in column_cells.texts if (state := state_of_header(text)) is not None}
+    return StatedRows(name, states) if states else None
 
 
 def _of_moments(name: str, column_cells: ColumnCells) -> StatedRows | None:

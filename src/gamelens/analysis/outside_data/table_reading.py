@@ -29,6 +29,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     currencies_of_column,
     multiple_problem,
 )
+from gamelens.analysis.outside_data.debits_and_credits import with_questions_of_ledgers
 from gamelens.analysis.outside_data.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
@@ -63,6 +64,7 @@ from gamelens.analysis.outside_data.roles import (
     find_header,
     folded_header,
     header_meanings,
+    is_kind_header,
     is_of_any_kind,
     platform_beside,
     units_among,
@@ -312,6 +314,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         else column
         for column in columns
     ]
+    columns = with_questions_of_ledgers(columns, grid.source)
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
         ranges.append(f"no day in {grid.rows_text(has_none)}")
@@ -704,7 +707,7 @@ def _with_weights(
 def _with_kinds(columns: list[OutsideColumn]) -> list[OutsideColumn]:
     """Return *columns*, counts such as results with the column that says what each is of, if there are several."""
     texts = [column for column in columns if column.role in ("text", "identifier") and column.values.nunique() > 1]
-    kinds = [column.name for column in texts if any(known.concept == "kind" for known in header_meanings(column.name))]
+    kinds = [column.name for column in texts if is_kind_header(column.name)]
     if not kinds:
         return columns
     return [

@@ -1,0 +1,53 @@
+"""The two columns of a ledger, whose difference is what was spent: Soll and Haben, debit and credit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from msgspec import UNSET
+
+from gamelens.analysis.outside_data.outside_table import OutsideColumn
+from gamelens.analysis.outside_data.roles import folded_header
+from gamelens.errors import BadQuery
+
+_PAIRS: Final = (
+    ("debit", "credit"), ("debits", "credits"), ("dr", "cr"), ("soll", "haben"), ("debe", "haber"), ("dare", "avere"),
+    ("debito", "credito"), ("debet", "kredit"), ("debet", "credit"), ("debit", "kredit"), ("debitor", "kreditor"),
+    ("winien", "ma"), ("ma dati", "dal"), ("borc", "alacak"), ("дебет", "кредит"), ("借方", "贷方"), ("借方", "貸方"),
+    ("차변", "대변"), ("no", "co"), ("tartozik", "kovetel"), ("مدين", "دائن"), ("חובה", "זכות"),
+)  # fmt: skip
+
+
+def with_questions_of_ledgers(columns: Sequence[OutsideColumn], source: str) -> list[OutsideColumn]:
+    """Return *columns*, the debits and credits of a ledger with the question whether one of them alone is meant."""
+    words = {
+        column.name: f" {folded_header(column.name)} " for column in columns if column.role in ("amount", "number")
+    }
+    found = {}
+    for first, second in _PAIRS:
+        debits = [name for name, text in words.items() if f" {first} " in text]
+        others = [name for name, text in words.items() if f" {second} " in text]
+        pairs = [(debit, credit) for debit in debits for credit in others]
+        if len(pairs) == 1 and debits != others:
+            found = {pairs[0][0]: pairs[0], pairs[0][1]: pairs[0]}
+            break
+    result = []
+    has_number = {
+        column.name: bool(np.nan_to_num(column.values.astype("float64").to_numpy()).any())
+        for column in columns
+        if column.name in found
+    }
+    for column in columns:
+        pair = found.get(column.name)
+        if pair and all(has_number.values()) and column.problem is None and column.evidence[0].where != "the argument":
+            debit, credit = pair
+            net = f'frame["{debit}"].fillna(0) - frame["{credit}"].fillna(0)'
+            rule = f"is one side of a ledger, {debit} and {credit}: frame = gl.read_table({source!r}).frame; "
+            rule += f'frame["net"] = {net}; gl.read_table(frame) has the difference as net, '
+            rule += f'roles={{"{column.name}": "cost"}} takes this side alone'
+            column = replace(column, problem=BadQuery(column.name, UNSET, rule))
+        result.append(column)
+    return result
