@@ -21,7 +21,7 @@ _PAIRS: Final = (
 )  # fmt: skip
 
 
-def with_questions_of_ledgers(columns: Sequence[OutsideColumn], source: str) -> list[OutsideColumn]:
+def with_ledger_problems(columns: Sequence[OutsideColumn], source: str) -> list[OutsideColumn]:
     """Return *columns*, the debits and credits of a ledger with the question whether one of them alone is meant."""
     words = {
         column.name: f" {folded_header(column.name)} " for column in columns if column.role in ("amount", "number")

@@ -29,7 +29,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     currencies_of_column,
     multiple_problem,
 )
-from gamelens.analysis.outside_data.debits_and_credits import with_questions_of_ledgers
+from gamelens.analysis.outside_data.debits_and_credits import with_ledger_problems
 from gamelens.analysis.outside_data.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
@@ -314,7 +314,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         else column
         for column in columns
     ]
-    columns = with_questions_of_ledgers(columns, grid.source)
+    columns = with_ledger_problems(columns, grid.source)
     ranges = [note for note in (periods.note,) if note]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
         ranges.append(f"no day in {grid.rows_text(has_none)}")
