@@ -34,6 +34,7 @@ from gamelens.analysis.outside_data.total_words import (
     AVERAGE,
     AVERAGE_AT_ONE_END,
     CANDIDATES,
+    LEXICON,
     NAMELESS,
     TOTAL,
     TOTAL_AT_ONE_END,
@@ -579,9 +580,8 @@ def is_exchange(header: str) -> tuple[str, str] | None:
 @cache
 def lexicon() -> dict[str, Concept]:
     """Return the concept of each folded phrase."""
-    tables = tomllib.loads(_HERE.with_name("lexicon.toml").read_text(encoding="utf-8"))
     phrases: dict[str, Concept] = {}
-    for name, table in tables.items():
+    for name, table in LEXICON.items():
         if table["role"] == "row":
             continue
         concept = Concept(name, table["role"], tuple(table["of"]) if "of" in table else None)

@@ -8,10 +8,8 @@ where an amount or a count has numbers in these rows, and `leave_out=` decides.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -32,7 +30,7 @@ from gamelens.analysis.outside_data.roles import (
     folded_header,
     header_meanings,
 )
-from gamelens.analysis.outside_data.total_words import ACTUAL
+from gamelens.analysis.outside_data.total_words import ACTUAL, LEXICON
 from gamelens.errors import BadQuery
 
 State = Literal["expected", "void", "back", "moved", "charge"]
@@ -47,6 +45,7 @@ _MOST_CODES: Final = 6
 _LONGEST_CODE: Final = 2  # letters
 _COUNTED: Final = frozenset({"amount", "count", "number", "cumulative", "stock"})
 _NAMED_BY_HEADER: Final = frozenset({"note", "comment", "remark", "type", "category", "status", "state"})
+_ENDS: Final = ("status", "statut", "estatus", "durumu", "статус", "stage", "scenario")  # of headers of states
 _MOST_MOMENTS: Final = 500
 _MOMENT: Final = re.compile(
     r"(?P<first>.+?) (?:at|on|date|day|datum|am|le|el|il|em|dne|ts|time|timestamp|дата|day of)"
@@ -283,9 +282,6 @@ def is_state_header(header: str) -> bool:
     return is_stated and not is_of_campaign
 
 
-_ENDS: Final = ("status", "statut", "estatus", "durumu", "статус", "stage", "scenario")
-
-
 def _of_flag(name: str, texts: Sequence[str]) -> StatedRows | None:
     """Return the rows that a flag such as Test tells apart, also one with a mark in some rows alone."""
     state = _state_of_header(name)
@@ -365,10 +361,9 @@ def _codes_problem(column: str, stated: StatedRows) -> BadQuery:
 
 @cache
 def _words() -> Mapping[str, frozenset[str]]:
-    tables = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
     return {
         name.removeprefix("row_"): frozenset(_stem(folded_header(word)) or word for word in table["words"])
-        for name, table in tables.items()
+        for name, table in LEXICON.items()
         if name.startswith("row_")
     }
 

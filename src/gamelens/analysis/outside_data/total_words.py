@@ -6,18 +6,19 @@ import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gamelens.analysis.files.date_parsing import folded_word
 
-_LEXICON: Final = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
+LEXICON: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
+"""The words of headers and rows, by topic."""
 _WORDS: Final[dict[str, list[str]]] = {
-    name: _LEXICON[name]["words"] for name in ("total", "whole", "average_row", "actual")
+    name: LEXICON[name]["words"] for name in ("total", "whole", "average_row", "actual")
 }
 
 ACTUAL: Final = frozenset(map(folded_word, _WORDS["actual"]))
 """Folded names of what was, beside what was planned."""
-LEVELS: Final = frozenset(_LEXICON["level"]["words"])
+LEVELS: Final = frozenset(LEXICON["level"]["words"])
 """Folded names of what a row is about: a campaign, or one of its ad groups."""
 
 
@@ -36,7 +37,7 @@ _NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|c
 
 _MORE: Final = r"(?:\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
 
-PART: Final = re.compile(rf"(?i)\W*(?:{_any_of(_LEXICON['row_part']['words'])})(?:[\s:]|(?<=[^\x00-\x7f]))")
+PART: Final = re.compile(rf"(?i)\W*(?:{_any_of(LEXICON['row_part']['words'])})(?:[\s:]|(?<=[^\x00-\x7f]))")
 """Begins a name of a part of the row above."""
 TOTAL: Final = re.compile(rf"(?i)\W*{_TOTAL}{_MORE}")
 """A text of a row that adds up others, in a column of keys or days whatever its numbers are."""
