@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -324,3 +325,64 @@ def test_a_line_of_units_names_the_currency(tmp_path: Path, line: str, scale: in
 def test_the_rate_of_a_tax_is_no_rate_of_its_amount(tmp_path: Path, header: str) -> None:
     path = written(tmp_path / "tax.csv", f"Gün,{header}", "2026-11-01,1000.50", "2026-11-02,2000.50")
     assert gl.read_table(path).column(header).role in ("amount", "number")
+
+
+def test_a_total_that_its_rows_do_not_add_up_to_is_told(tmp_path: Path) -> None:
+    """Such as of a sheet with hidden, struck or forgotten rows; an average is no total."""
+    path = written(tmp_path / "sheet.csv", "Country,Cost (USD)", "DE,10", "US,20", "FR,40", "Total,50")
+    said = "Cost (USD): the total of row 5 of sheet.csv is 50, its rows add up to 70"
+    assert said in gl.read_table(path).notes
+    with pytest.warns(UserWarning, match="its rows add up to 70"):
+        assert outside_data.in_dollars(path)["spend"].sum() == 70
+    for last in ("Total,70", "Total,", "Average,23.33"):
+        notes = gl.read_table(written(path, "Country,Cost (USD)", "DE,10", "US,20", "FR,40", last)).notes
+        assert not any("add up to" in note for note in notes)
+
+
+def test_an_optional_end_below_empty_cells_is_read(tmp_path: Path) -> None:
+    """A merged cell is filled from above, where there is one."""
+    rows = ["US,2026-11-01,,5", "DE,2026-11-02,2026-11-03,6", "FR,2026-11-04,,7"]
+    path = written(tmp_path / "subs.csv", "country,start_time,end_time,Cost (USD)", *rows)
+    assert gl.read_table(path).column("Cost (USD)").values.sum() == 18
+
+
+def test_small_amounts_are_no_sums_of_each_other(tmp_path: Path) -> None:
+    """Each impression of a file of impressions counts, however little it earned."""
+    draw = np.random.default_rng(5)
+    rows = [f"2026-11-14 10:{place:02},u{place},{draw.gamma(2, 0.002):.6f}" for place in range(60)]
+    table = gl.read_table(written(tmp_path / "ilrd.csv", "Date,IDFV,Revenue (USD)", *rows))
+    assert len(table.rows) == 60
+
+
+def test_the_world_beside_its_countries_counts_once(tmp_path: Path) -> None:
+    costs = (("WW", 30), ("US", 20), ("DE", 10))
+    rows = [f"2026-11-0{day},{code},{cost * day}" for day in (1, 2, 3) for code, cost in costs]
+    table = gl.read_table(written(tmp_path / "tower.csv", "Day,Country,Cost (USD)", *rows))
+    assert table.column("Cost (USD)").values.sum() == 180
+
+
+@pytest.mark.parametrize("header", ["_airbyte_extracted_at", "loaded_at", "synced_at"])
+def test_the_time_of_a_copy_is_no_day_of_its_rows(header: str) -> None:
+    days = pd.to_datetime(["2026-10-01", "2026-10-02"])
+    loaded = pd.to_datetime(["2026-10-23 04:12"] * 2)
+    frame = pd.DataFrame({header: loaded, "date_start": days, "date_stop": days, "spend_usd": [5.0, 6.0]})
+    assert gl.read_table(frame, currency="USD").starts.dt.day.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("type_of", "rows", "total"),
+    [
+        ("General Payment", ["Bank Deposit to PP Account,5000", "General Payment,-200", "Payment Refund,30"], -170),
+        ("Owner", ["Dan,5", "Eva,6"], 11),
+    ],
+)
+def test_deposits_are_asked_about_and_people_are_not(tmp_path: Path, type_of: str, rows: list[str], total: int) -> None:
+    """A refund above 0 beside payments below it has its sign."""
+    header = "Owner" if type_of == "Owner" else "Type"
+    lines = [f"2026-11-0{day},{row}" for day, row in enumerate(rows, 1)]
+    path = written(tmp_path / "paypal.csv", f"Day,{header},Amount (USD)", *lines)
+    problem = gl.read_table(path).column("Amount (USD)").problem
+    assert (problem is None) == (type_of == "Owner")
+    assert "subtracts" not in str(problem)
+    leave = {} if type_of == "Owner" else {"Type": ["Bank Deposit to PP Account"]}
+    assert gl.read_table(path, leave_out=leave).column("Amount (USD)").values.sum() == total

@@ -93,7 +93,7 @@ def read_delimited(
         number = row.number - lines + first_row - 2  # a row above the header may have several lines
         rule = f"has {row.actual_columns} cells in row {number} and {row.expected_columns} columns"
         step = f"quote cells that hold {separator!r}"
-        if row.actual_columns == 1 and re.search(r"[^\W\d_]", row.text):
+        if row.actual_columns == 1 and (re.search(r"[^\W\d_]", row.text) or row.text.startswith("#")):
             rule, step = (
                 f"has a line between its rows, row {number} ({row.text.strip()!r})",
                 "pass one file for each table",

@@ -30,7 +30,7 @@ _SPELLED: Final = "|".join(
     re.escape(name) for name in sorted(CURRENCY_NAMES, key=len, reverse=True) if len(name) > 3 or not name.isascii()
 )
 _UNIT: Final = (
-    rf"[A-Z]{{3}}|[A-Z]{{0,3}} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|\$US|(?i:{_SPELLED})\.?"
+    rf"[A-Z]{{3}}|[A-Z]{{0,3}} ?[$¢£¤¥֏؋฿៛₠-⃏﷼]|\$US|U\$[SD]|(?i:{_SPELLED})\.?"
     r"|kr\.?|Kr\.?|Ft|lei|Lei|TL|Rs\.?|Rp\.?|RM|R|KSh|S/\.?|S?Fr\.?|[دجر]\.[إأبتسعقكم]\.?|ريال|درهم"
 )
 _PARTS: Final = (

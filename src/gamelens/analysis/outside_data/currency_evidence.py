@@ -70,6 +70,7 @@ _LANDS: Final = {  # the languages of number formats whose symbol says too littl
 }
 _UNIT_LINE: Final = re.compile(
     r"(?i)(?:単位|单位|單位|단위|units?|einheit|unité|unidad|unità|jednostka|ед\. ?изм\.?)\s*[:：]\s*"
+    r"(?P<unit>[^\s()（）,;、。]+)"
 )
 _LONG_BEGINNING: Final = 6  # letters of a compound word that two headers share
 _GENERAL: Final = frozenset({"currency", "code", "iso", "account", "the", "of", "in"})
@@ -275,9 +276,10 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     for line in grid.above:
         bare = line.strip("()[] ")
         line = _OF_THOUSANDS.sub(r" \1 ", line)
-        is_unit = _UNIT_LINE.match(bare) is not None
-        if (is_unit or is_about_money(line) or bare in currencies_of(bare)) and (
-            possible := currencies_in(_UNIT_LINE.sub("(", bare) + ")" if is_unit else line, is_header=is_unit)
+        unit = _UNIT_LINE.search(bare)
+        said = f"({unit['unit']})" if unit else line
+        if (unit or is_about_money(line) or bare in currencies_of(bare)) and (
+            possible := currencies_in(said, is_header=unit is not None)
         ):
             evidence = Evidence(_shown(possible), "a line beside the table", line)
             found.append(Witness(evidence, [possible], _every(count)))

@@ -20,6 +20,7 @@ _MOST_ROWS: Final = 5_000
 _LONGEST: Final = 400  # rows below one
 _FEWEST: Final = 2  # rows that add up at least two others
 _FEWEST_BELOW: Final = 2
+_SHARE_OF_USUAL: Final = 0.01  # of the usual number, at most this is rounding
 _ROUNDING: Final = 0.006  # of each row that is added up
 _MOST_LEVELS: Final = 4
 
@@ -55,20 +56,22 @@ def outline_totals(
     for place, values in enumerate(summands):
         numbers[line, of_line, place] = np.nan_to_num(values[rows])
     flat = numbers.reshape(len(distinct), -1)
+    usual = np.array([np.median(np.abs(column[column != 0])) if column.any() else 0.0 for column in flat.T])
+    rounding = np.minimum(_ROUNDING, _SHARE_OF_USUAL * usual)  # a millionth is not nothing beside others
     for way in (slice(None), slice(None, None, -1)):
-        totals = _totals(flat[way])
+        totals = _totals(flat[way], rounding)
         if totals is not None:
             found[rows] = totals[way][line]
             return found
     return found
 
 
-def _totals(numbers: Floats) -> NDArray[np.bool_] | None:
+def _totals(numbers: Floats, rounding: Floats) -> NDArray[np.bool_] | None:
     """Return which rows are sums of those below, None if they do not divide all rows."""
     is_total = np.zeros(len(numbers), dtype=bool)
     left, several = np.arange(len(numbers)), 0
     for _ in range(_MOST_LEVELS):
-        tops, below, has_several = _level(numbers[left])
+        tops, below, has_several = _level(numbers[left], rounding)
         if not len(tops):
             break
         several += has_several
@@ -79,13 +82,13 @@ def _totals(numbers: Floats) -> NDArray[np.bool_] | None:
     return None
 
 
-def _level(numbers: Floats) -> tuple[list[int], list[int], int]:
+def _level(numbers: Floats, rounding: Floats) -> tuple[list[int], list[int], int]:
     """Return the rows that add up the rows below them, these rows, and how many add up several."""
     tops: list[int] = []
     below: list[int] = []
     several = place = 0
     while place < len(numbers) - 1:
-        length = _run(numbers, place)
+        length = _run(numbers, place, rounding)
         if length:
             tops.append(place)
             below += range(place + 1, place + 1 + length)
@@ -94,13 +97,13 @@ def _level(numbers: Floats) -> tuple[list[int], list[int], int]:
     return tops, below, several
 
 
-def _run(numbers: Floats, place: int) -> int:
+def _run(numbers: Floats, place: int, rounding: Floats) -> int:
     """Return how many rows below one add up to it, 0 for none."""
     rest = numbers[place].copy()
     for length, row in enumerate(numbers[place + 1 : place + 1 + _LONGEST], start=1):
         rest -= row
-        if (np.abs(rest) <= _ROUNDING * (length + 1)).all():
+        if (np.abs(rest) <= rounding * (length + 1)).all():
             return length if numbers[place].any() else 0
-        if (numbers[place] >= 0).all() and (rest < -_ROUNDING * (length + 1)).any() and (row >= 0).all():
+        if (numbers[place] >= 0).all() and (rest < -rounding * (length + 1)).any() and (row >= 0).all():
             return 0
     return 0

@@ -203,7 +203,7 @@ class OutsideTable:
 
 def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
     """Return what is doubtful in a sum of all rows of *column*: amounts without a day, rows that are there again."""
-    doubts = [note for note in table.notes if _COUNTS_AGAIN in note]
+    doubts = [note for note in table.notes if _COUNTS_AGAIN in note or note.startswith(f"{column.name}: the total of ")]
     has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0
     if table.period is not None and (rows := table.starts.isna().to_numpy() & has_amount).any():
         day = table.periods.column or "days"

@@ -86,6 +86,7 @@ _TYPE_OF: Final = re.compile(
     r"(?: d[eiu]| del| della| dos?)? ?.+"
     r"|.+ (?P<last>type|typ|art|turu|tipi|tyyppi|tipus)|.+?(?:类型|類型|タイプ|種別|유형|종류)"
 )
+_OF_KINDS: Final = frozenset({"events", "conversions", "installs"})
 _GOALS: Final = frozenset(
     {
         "goal", "goals", "objective", "ziel", "objectif", "objetivo", "obiettivo", "цель", "目标", "目標", "목표",
@@ -566,8 +567,11 @@ def is_of_any_kind(header: str) -> bool:
 
 def is_kind_header(header: str) -> bool:
     """Return whether a column of texts says what the counts beside it are of: an event, a goal, a type of results."""
-    concepts = {known.name for known, _, _ in concepts_in(folded_header(header))}
-    return "kind" in concepts or concepts in ({"events"}, {"conversions"}) or folded_header(header) in _GOALS
+    folded = folded_header(header)
+    found = [(known.name, phrase) for known, phrase, _ in concepts_in(folded)]
+    is_counted = any(name in ("events", "conversions") and phrase == folded for name, phrase in found)  # Event
+    is_counted |= _TYPE_OF.fullmatch(folded) is not None and any(name in _OF_KINDS for name, _ in found)  # Install type
+    return is_counted or any(name == "kind" for name, _ in found) or folded in _GOALS
 
 
 def is_exchange(header: str) -> tuple[str, str] | None:

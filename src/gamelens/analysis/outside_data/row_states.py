@@ -37,6 +37,11 @@ State = Literal["expected", "void", "back", "moved", "charge"]
 _STATES: Final[tuple[State, ...]] = ("expected", "void", "back", "moved", "charge")
 _OF_FLAGS: Final[tuple[State, ...]] = ("void", "back")  # also as the last word of a header: Order refunded
 _WITHIN: Final = frozenset({"expected", "void", "back", "charge"})  # also as a part of a text: cancelled by client
+_MOVED_WITHIN: Final = (
+    "deposit", "top up", "topup", "withdrawal", "currency conversion", "einzahlung", "aufladung", "recarga", "deposito",
+    "пополнение", "поповнення", "充值", "入金", "충전",
+)  # fmt: skip
+"""Words of what is only moved that count as a part of a text as well."""
 ANY: Final = True
 """Stands for all cells with a value, such as the times of what was deleted."""
 _MOST: Final = 24  # texts of a column that tells states
@@ -165,7 +170,9 @@ def state_problem(
         is_above = {text: (of_text[text] >= 0).all() and of_text[text].any() for text in of_text}
         paid_back = [text for text, state in stated.states.items() if state == "back" and is_above[text]]
         leave |= {stated.name: counted_texts} if counted_texts else {}
-        is_signed = any((of_text[text] < 0).any() for text, state in stated.states.items() if state == "back")
+        is_stated = np.any([rows_with(cells[stated.name], text) for text in stated.states], axis=0)
+        backs_below = any((of_text[text] < 0).any() for text, state in stated.states.items() if state == "back")
+        is_signed = backs_below or values[~is_stated].sum() < 0  # what is spent is below 0, and what comes back above
         if paid_back and not is_signed and subtracted is None and column.role in ("amount", "number"):
             backs[stated.name] = paid_back
             rows_back += sum(int(np.count_nonzero(of_text[text])) for text in paid_back)
@@ -314,7 +321,7 @@ def _of_texts(name: str, texts: Sequence[str]) -> StatedRows | None:
     states: dict[str | Literal[True], State] = {}
     for text, words in folded.items():
         state = next((state for state in _STATES if words in _words()[state]), None)
-        if folded_header(text.strip(_MARKS)) in _ORDINARY and not is_stated:
+        if not is_stated and (state == "charge" or folded_header(text.strip(_MARKS)) in _ORDINARY):
             state = None
         if state is None and is_stated and words not in _words()["done"]:
             state = _state_within(words)
@@ -375,4 +382,5 @@ def _stem(folded: str) -> str:
 
 @cache
 def _within() -> re.Pattern[str]:
-    return any_phrase(word for state in _STATES if state in _WITHIN for word in _words()[state])
+    found = [word for state in _STATES if state in _WITHIN for word in _words()[state]]
+    return any_phrase([*found, *map(_stem, _MOVED_WITHIN)])

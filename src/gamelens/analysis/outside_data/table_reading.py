@@ -67,6 +67,7 @@ from gamelens.analysis.outside_data.roles import (
     is_kind_header,
     is_of_any_kind,
     platform_beside,
+    summands_of,
     units_among,
     vendor_of,
 )
@@ -81,6 +82,7 @@ from gamelens.analysis.outside_data.running_totals import (
 )
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
+from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -97,6 +99,7 @@ _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
+_ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
 
@@ -172,8 +175,8 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         if found.rule:
             problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
-            note = note_of(found.mask, looked.grid)
-            looked = replace(looked, grid=looked.grid.filtered(~found.mask, *found.notes, note))
+            notes = [*found.notes, note_of(found.mask, looked.grid), *_differing_total(looked, found.mask)]
+            looked = replace(looked, grid=looked.grid.filtered(~found.mask, *notes))
         elif found.notes:
             looked = replace(looked, grid=replace(looked.grid, notes=(*looked.grid.notes, *found.notes)))
     _release_numbers(looked)
@@ -186,6 +189,20 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
+
+
+def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
+    """Return what a single total, the last row, says of a column whose rows do not add up to it."""
+    words = [text for column in looked.cells.values() for text in column.unlike_names.values()]
+    if left_out.sum() != 1 or not left_out[-1] or any(map(AVERAGE_AT_ONE_END.fullmatch, words)):
+        return []
+    notes = []
+    for name, values in summands_of(looked.meanings, looked.cells).items():
+        stated, rest = float(values[-1]), float(np.nansum(values[:-1]))
+        if abs(stated - rest) > _ROUNDING_OF_TOTALS * abs(stated):  # not where nothing is stated
+            rule = f"{name}: the total of {looked.grid.rows_text(left_out)} is {stated:,.10g}"
+            notes.append(f"{rule}, its rows add up to {rest:,.10g}")
+    return notes
 
 
 def _release_numbers(looked: _Looked) -> None:
@@ -830,7 +847,7 @@ def _without_merged_cells(looked: _Looked) -> _Looked:
             keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
             filled = filled_down(codes, [cells[other].codes for other in keys if not cells[other].is_typed])
             if filled is not None:
-                column = pa.DictionaryArray.from_arrays(pa.array(filled), cells[name].distinct)
+                column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), cells[name].distinct)
                 table = table.set_column(place, name, column)
                 notes.append(f"empty cells of {name} have the value above them")
     return replace(looked, grid=replace(grid, cells=table, notes=(*grid.notes, *notes))) if notes else looked
