@@ -386,3 +386,13 @@ def test_deposits_are_asked_about_and_people_are_not(tmp_path: Path, type_of: st
     assert "subtracts" not in str(problem)
     leave = {} if type_of == "Owner" else {"Type": ["Bank Deposit to PP Account"]}
     assert gl.read_table(path, leave_out=leave).column("Amount (USD)").values.sum() == total
+
+
+def test_rates_of_a_month_for_one_pound_are_turned(tmp_path: Path) -> None:
+    """Dollars for one euro follow from both rows, and hold on each day of the month."""
+    rows = ["EUR,1.15,2026-11-01,2026-11-30", "USD,1.3,2026-11-01,2026-11-30", "JPY,195,2026-11-01,2026-11-30"]
+    rates = written(tmp_path / "hmrc.csv", "Currency Code,Currency Units per £1,Start date,End date", *rows)
+    costs = written(tmp_path / "costs.csv", "Day,Cost (EUR)", "2026-11-05,115", "2026-11-29,230")
+    assert outside_data.in_dollars(costs, rate=rates)["spend"].tolist() == pytest.approx([130, 260])
+    pounds = written(tmp_path / "pounds.csv", "Day,Cost (GBP)", "2026-11-15,100")
+    assert outside_data.in_dollars(pounds, rate=rates)["spend"].tolist() == pytest.approx([130])

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from pandas import DataFrame, Series
 from pandas.api.types import is_numeric_dtype
 
-from gamelens.analysis.files.currency_names import currencies_of, is_currency
+from gamelens.analysis.files.currency_names import currencies_in, currencies_of, is_currency
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import Evidence, is_exchange
 from gamelens.analysis.outside_data.table_reading import understood
@@ -123,7 +123,12 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     if not found:
         rule = "has no rates that can be told: name columns usd_per_eur, or one column of currencies and one of rates"
         raise BadQuery("rate", table.source, rule, [column.name for column in table.columns])
-    return DataFrame(found).rename_axis("day").sort_index()
+    by_day = DataFrame(found).rename_axis("day").sort_index()
+    if table.period in ("day", "time"):
+        return by_day
+    ends = table.ends.groupby(days).max()  # rates of a month are those of each of its days
+    of_day = {day: start for start in by_day.index for day in pd.date_range(start, ends[start] - _DAY, freq="D")}
+    return by_day.loc[[*of_day.values()]].set_axis(pd.DatetimeIndex([*of_day], name="day")).sort_index()
 
 
 def _by_day(column: OutsideColumn, days: Series[Any]) -> Series[Any]:
@@ -166,6 +171,9 @@ def _rates_by_code(
     frame = DataFrame({"day": days, "code": texts, "rate": surest[0].values.astype("float64")}).dropna()
     wide = frame.groupby(["day", "code"])["rate"].last().unstack()
     named = {next(iter(currencies_of(str(text).strip()))): wide[text] for text in wide}
+    stated = currencies_in(surest[0].name.casefold().rpartition("per ")[2], is_header=True)
+    if " per " in surest[0].name.casefold() and len(stated) == 1:  # units per £1
+        return _rates_of_base(named, min(stated), table)
     base = codes[0] if len(codes) > 1 and codes[0].values.nunique() == 1 else None
     if base is not None and base.currency is None and str(base.values.iloc[0]) not in ("USD",):
         return _rates_of_base(named, str(base.values.iloc[0]).strip(), table)
