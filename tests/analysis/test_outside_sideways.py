@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -187,7 +188,7 @@ def test_words_of_currencies_stand_beside_numbers(tmp_path: Path, cell: str, cur
 @pytest.mark.parametrize("suffix", ["csv", "xlsx"])
 def test_two_rows_of_headers_are_one(tmp_path: Path, suffix: str) -> None:
     """A name above several columns tells equal ones apart, also with a third row of units; a title is none."""
-    rows = [
+    rows: list[list[Any]] = [
         ["Costs 2026", "", "", "", "", "", ""],
         ["", "Meta", "", "", "Google", "", ""],
         ["Day", "Plan", "Spend", "Installs", "Plan", "Spend", "Installs"],

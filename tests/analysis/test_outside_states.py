@@ -303,8 +303,8 @@ def test_one_side_of_a_ledger_is_asked_about(
     with pytest.warns(UserWarning, match="is one side of a ledger"):
         exec(code, names)
     assert outside_data.in_dollars(gl.read_table(names["frame"]), "net", currency="USD")["spend"].sum() == 1300
-    told = {"roles": {f"{debit} (USD)": "cost"}}
-    assert outside_data.in_dollars(path, f"{debit} (USD)", **told)["spend"].sum() == 1500
+    told = {f"{debit} (USD)": "cost"}
+    assert outside_data.in_dollars(path, f"{debit} (USD)", roles=told)["spend"].sum() == 1500
 
 
 def test_a_bill_of_units_and_a_price_says_to_multiply(tmp_path: Path) -> None:
