@@ -182,6 +182,27 @@ def test_a_fork_waits_for_an_import(service: ForeignService, tmp_path: Path, slo
     assert run(FORK_DURING_AN_IMPORT, f"{KEY}-import", service.address, OVER, slowed, str(tmp_path)) == "0\n"
 
 
+FAILS_AT_THE_END = """
+import asyncio, atexit, threading, time
+from gamelens.client.connection.event_loop import shared_loop
+
+async def fails():
+    while threading.main_thread().is_alive():
+        await asyncio.sleep(0.001)
+    raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+
+loop = shared_loop()
+atexit.register(time.sleep, 0.5)
+threading.Thread(target=loop.run, args=[fails()], daemon=True).start()
+"""
+
+
+def test_a_query_that_fails_as_python_ends_says_nothing() -> None:
+    """Its thread is a daemon: nobody waits for it, and its traceback would be cut off."""
+    done = subprocess.run([sys.executable, "-c", FAILS_AT_THE_END], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 ENDS = {
     "with an open client": "lens = used()",
     "with a client that was just collected": "used()",

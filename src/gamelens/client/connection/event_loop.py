@@ -103,6 +103,7 @@ class BackgroundLoop:
             if isinstance(error, KeyboardInterrupt):
                 self._was_interrupted = True
                 raise Interrupted from None
+            _stay_if_python_ends()
             raise
 
     async def run_async(self, work: Coroutine[Any, Any, T], *, on_tick: Callable[[], None] = _do_nothing) -> T:
@@ -119,6 +120,12 @@ class BackgroundLoop:
         except asyncio.CancelledError:
             submitted.cancel()  # directly: *future* would need the caller's loop, which may be blocked
             raise
+
+
+def _stay_if_python_ends() -> None:
+    """Keep a daemon thread until Python is gone, which then takes no new work: its error would be half a traceback."""
+    if threading.current_thread().daemon and not threading.main_thread().is_alive():
+        threading.Event().wait()
 
 
 async def _end_cancelled() -> None:
