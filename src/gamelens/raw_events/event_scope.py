@@ -88,7 +88,7 @@ def in_order(events: EventSource) -> str:
     """Return the columns that order events, as SQL.
 
     Raises:
-        BadQuery: nothing orders those of the same second.
+        BadQuery: nothing orders events of the same second.
     """
     if not events.event_order:
         rule = "or event_uuid must order the events of one second: name one of them by open_events(columns=)"

@@ -176,8 +176,8 @@ class EventTable:
             events = gl.open_events(lake.relation("events"), unique=True)
             events.run("SELECT count(*) AS events FROM events WHERE category = $name", {"name": "ads"})
 
-        Where no event is repeated, it reads those of the interval *reads* alone. A statement of your own must be plain
-        as well: joins with ON, names in GROUP BY, no arrays, no zones.
+        Where no event is repeated, it reads the events of the interval *reads* alone. A statement of your own must be
+        plain as well: joins with ON, names in GROUP BY, no arrays, no zones.
 
         Raises:
             BadQuery: it has too many rows.

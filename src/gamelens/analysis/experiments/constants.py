@@ -9,8 +9,8 @@ TYPICAL_LIFT: Final = 0.2
 
 They hold for effects of any size. It must not depend on the result, so it is a constant.
 
-Experiment: width of always-valid intervals as a multiple of those of one look, and how often they exclude no effect on
-any of 60 mornings.
+Experiment: width of always-valid intervals as a multiple of intervals for one look, and how often they exclude no
+effect on any of 60 mornings.
 """
 SUSPECT: Final = 0.001
 """P-value of the split below which no result of the experiment can be trusted.

@@ -27,7 +27,7 @@ Derived: one weekday alone has no spread, and its chance would be that of the da
 FEWEST_DAYS: Final = 7
 """Days of history that a spread needs.
 
-Derived: one of each weekday, so that the spread is that of a whole week.
+Derived: one of each weekday, so that they spread as a whole week does.
 """
 MEMORY_DAYS: Final = 28
 """Days whose deviations from their weekdays give drift, spread and autocorrelation.
@@ -268,7 +268,7 @@ Derived: chance alone nearly doubles or halves the ratio of two such weeks in 5%
 FEWEST_OF_SEGMENT: Final = 100.0
 """Total below which a segment is no series of its own.
 
-Derived: in 28 days that is 3.6 a day, of which none on one day is chance (3%): it can show nothing else.
+Derived: in 28 days that is 3.6 a day. None on one day is chance (3%), and can show nothing else.
 """
 FEWEST_OF_SHARE: Final = 30.0
 """Earlier denominator below which a segment has no share of its own to compare with.
@@ -288,7 +288,7 @@ Derived: `MOST_Q` over ten segments, about as many as a split has.
 MOST_OF_CHANGE: Final = 0.6
 """Share of the change that a segment alone has at least.
 
-Experiment: verdicts on six countries, of which one fell, all fell alike, or two moved against each other.
+Experiment: verdicts on six countries: one fell, all fell alike, or two moved against each other.
 """
 AHEAD: Final = 1.5
 """Multiple of the relative change of all others that a segment alone has at least.

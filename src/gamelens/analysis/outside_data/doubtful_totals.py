@@ -82,7 +82,7 @@ def _words_in_names(
     summands: Sequence[Floats],
     mask: RowMask,
 ) -> list[tuple[str, int]]:
-    """Add to *mask* the rows of words that need no proof, and return column and place of the other words."""
+    """Add to *mask* the rows of words that need no proof, and return each other word: its column and its place."""
     has_text = {name: cells[name].codes >= 0 for name in names}
     doubted: list[tuple[str, int]] = []
     measures = [name for name, column in cells.items() if meanings[name].role in MEASURES and not column.is_typed]
@@ -100,7 +100,7 @@ def _words_in_names(
                 continue
             rows = column.codes == place
             if is_total and (role in KEYS or name == grid.columns[0]):
-                if has_others[rows].all() and _is_no_sum(name, rows, names, cells, has_text, summands, mask):
+                if has_others[rows].all() and _is_no_sum(name, rows, names, cells, summands, mask):
                     doubted.append((name, place))
                 else:
                     mask |= rows
@@ -115,19 +115,17 @@ def _is_no_sum(
     rows: RowMask,
     names: Sequence[str],
     cells: Mapping[str, ColumnCells],
-    has_text: Mapping[str, RowMask],
     summands: Sequence[Floats],
     left_out: RowMask,
 ) -> bool:
-    """Return whether several rows that are called totals in a column of keys are none of any other rows.
+    """Return whether several rows that are called totals in a column of keys add up no other rows.
 
-    They are compared with the rows that agree in all other names, and in the days alone.
+    They are compared with the rows that agree in all other names, and with the rows that agree in one of them.
     """
     if rows.sum() < _FEWEST_UNLIKE or _different(rows, summands) < _FEWEST_UNLIKE:
         return False
-    others = [other for other in names if other != name and has_text[other].any()]
-    groups = [others, *([other] for other in others)]
-    for by in groups:
+    others = [other for other in names if other != name and (cells[other].codes >= 0).any()]
+    for by in (others, *([other] for other in others)):
         group = groups_of({other: cells[other].codes for other in by}, by, len(rows))
         if _proven(group, rows, ~rows & ~left_out, summands)[1]:
             return False

@@ -126,7 +126,7 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     by_day = DataFrame(found).rename_axis("day").sort_index()
     if table.period in ("day", "time"):
         return by_day
-    ends = table.ends.groupby(days).max()  # rates of a month are those of each of its days
+    ends = table.ends.groupby(days).max()  # the rate of a month holds on each of its days
     of_day = {day: start for start in by_day.index for day in pd.date_range(start, ends[start] - _DAY, freq="D")}
     return by_day.loc[[*of_day.values()]].set_axis(pd.DatetimeIndex([*of_day], name="day")).sort_index()
 

@@ -15,7 +15,7 @@ from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meani
 from gamelens.errors import BadQuery
 
 _FEWEST: Final = 5  # groups of several rows, with so many different amounts: fewer may be chance
-_SHARE: Final = 0.5  # of the groups, those of several rows
+_SHARE: Final = 0.5  # of the groups that has several rows, at least
 _FIRST_ROWS: Final = 2_000
 
 

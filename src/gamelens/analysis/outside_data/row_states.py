@@ -343,7 +343,7 @@ def _of_texts(name: str, texts: Sequence[str]) -> StatedRows | None:
 
 
 def _are_codes(name: str, texts: Sequence[str]) -> bool:
-    """Return whether the texts are letters that the header lists, A/F, or those of a status."""
+    """Return whether the texts are letters that the header lists, A/F, or that a status has."""
     if not 1 < len(texts) <= _MOST_CODES or any(len(text) > _LONGEST_CODE or not text.isalpha() for text in texts):
         return False
     letters = {part.strip().casefold() for part in re.split(r"[/|,]", name)}

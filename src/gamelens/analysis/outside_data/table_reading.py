@@ -428,7 +428,7 @@ def _is_rounded(column_cells: ColumnCells) -> bool:
 
 
 def _in_minor_units(column: OutsideColumn, unit: MoneyUnit) -> OutsideColumn:
-    """Return amounts in minor units, which were taken as hundredths, in those of the currency of each row."""
+    """Return amounts in minor units, which were taken as hundredths, by the minor unit of the currency of each row."""
     if not unit.word.startswith("minor") or column.currencies is None or column.money_problem is not None:
         return column
     codes = column.currencies.astype("object")
