@@ -156,7 +156,8 @@ def test_a_page_is_right_whatever_is_set(worlds: dict[str, World], folder: Path,
 def test_monday_of_old_data_begins_with_their_age(worlds: dict[str, World]) -> None:
     """A sandbox whose data ended eight days ago; what the newest complete week brought comes after."""
     page = run_notebook("00_monday", {}, worlds["no countries"].lens(days_later=8))
-    first, second, *_ = page.below("What to take away").splitlines()
+    lines = page.below("What to take away").splitlines()
+    first, second, *_ = [line for line in lines if line.startswith("- ")]
     assert first == "- The data end on 20 Nov 2026 10:00 UTC, 8 days ago: nothing is known of the time since."
     assert " in the week of 9 November" in second
 

@@ -38,3 +38,45 @@ def test_key_numbers_with_intervals_share_their_places() -> None:
     text = key_numbers(DataFrame(), numbers).data
     assert "| 8.4% | 5.4% to 12.7% |" in text
     assert ("| D1 retention |" in text, "| eCPM |" in text) == (True, True)
+
+
+def test_a_first_screen_has_three_sentences_with_links_and_folds_the_others() -> None:
+    """What is clear comes first, what could be chance among so many never, and a line counts the others."""
+    clear = [said_by(f"{name} pays more.", 0.0001) for name in ("A", "B")]
+    usual = [said_by(f"{name} pays as before.", 0.5, "no clear difference") for name in ("C", "D")]
+    page = conclusions({"Prices of all": [*usual, *clear], "More": said_by("E pays more.", 0.049)}).data
+    shown, folded = page.split("<details>")
+    assert shown.splitlines()[:3] == [
+        "- A pays more. [Prices of all](#Prices-of-all)",
+        "- B pays more. [Prices of all](#Prices-of-all)",
+        "- C pays as before. [Prices of all](#Prices-of-all)",
+    ]
+    assert "<summary>2 more sentences, 1 on what is usual or unclear</summary>" in folded
+    assert folded.index("- D pays as before.") < folded.index("Less certain") < folded.index("- E pays more.")
+
+
+def test_a_long_sentence_of_a_first_screen_ends_with_its_first_clauses() -> None:
+    """Of those that fit into 25 words; a sentence without such a clause folds."""
+    long = f"Revenue rose from $1 to $2: {'more ' * 25}players. It was a good week."
+    endless = f"{'More ' * 30}players."
+    assert conclusions({"Money": [long, endless]}).data.splitlines()[0] == (
+        "- Revenue rose from <span>&#36;</span>1 to <span>&#36;</span>2. [Money](#Money)"
+    )
+    assert conclusions({"Money": [endless]}).data.splitlines()[-3] == f"- {endless}"
+
+
+def test_an_entity_ends_no_clause() -> None:
+    """A name in brackets of HTML is written with semicolons."""
+    text = f"The price of <b> x> fell {'very ' * 25}much."
+    assert conclusions({"": [text]}).data.count("&#62;") == 2
+
+
+def test_where_nothing_is_clear_a_section_has_one_sentence() -> None:
+    usual = [said_by(f"{name} pays as before.", 0.5, "no clear difference") for name in ("A", "B", "C")]
+    shown = conclusions({"Price": usual[:2], "Clicks": usual[2]}).data.partition("<details>")[0]
+    assert shown.split("\n")[:3] == ["- A pays as before. [Price](#Price)", "- C pays as before. [Clicks](#Clicks)", ""]
+
+
+def test_a_result_without_a_heading_folds() -> None:
+    shown, folded = conclusions({"Price": said_by("A pays more.", 0.001)}, "The data are old.").data.split("<details>")
+    assert ("data are old" in shown, "data are old" in folded) == (False, True)

@@ -117,8 +117,9 @@ def is_number(text: str, value: float) -> bool:
 
 
 def _as_read(shown: Any) -> str:
-    """Return the text of something shown: of Markdown without its markup of names, of a figure the title."""
+    """Return the text of something shown: of Markdown without links and markup of names, of a figure the title."""
     if hasattr(shown, "to_plotly_json"):
         shown = shown.layout.title.text or ""
     text = shown.data if hasattr(shown, "data") and isinstance(shown.data, str) else str(shown)
-    return html.unescape(re.sub(r"</?(?:span|b|br|i|sup)[^>]*>", "", text)).replace("\\", "")
+    text = re.sub(r" \[[^]\n]*\]\(#\S*\)$", "", text, flags=re.MULTILINE)
+    return html.unescape(re.sub(r"</?(?:span|b|br|i|sup|details|summary)[^>]*>", "", text)).replace("\\", "")

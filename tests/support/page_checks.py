@@ -81,7 +81,8 @@ def _check_monday(page: Page, world: World, known: dict[str, Any]) -> None:
         world.ad_revenue(days, games=games) + world.purchases(days, games=games) if days else 0.0
         for days in (week, before)
     )
-    lines = page.below(_END).splitlines()
+    lines = [line for line in page.below(_END).splitlines() if line.startswith("- ")]
+    assert is_number(page.key_numbers["Revenue"]["Value"], now)
     found = re.fullmatch(rf"- (.+) earned {_MONEY} in the week of (\d+ \w+)(.*)\.", lines[0])
     assert found, lines[0]
     who, money, day, rest = found.groups()

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from gamelens.investigations.health_check import check_health
     from gamelens.investigations.previous_period import query_before
     from gamelens.notebook import charts, widgets
-    from gamelens.notebook.sentences import conclusions, key_numbers
+    from gamelens.notebook.sentences import conclusions
+    from gamelens.notebook.tiles import key_numbers
 
 __all__ = ["charts", "check_health", "conclusions", "key_numbers", "query_before", "widgets"]
 
 _HOME = {
     "check_health": "gamelens.investigations.health_check",
     "conclusions": "gamelens.notebook.sentences",
-    "key_numbers": "gamelens.notebook.sentences",
+    "key_numbers": "gamelens.notebook.tiles",
     "query_before": "gamelens.investigations.previous_period",
 }
 _PARTS = frozenset({"charts", "widgets"})

@@ -39,3 +39,11 @@ def text_of(value: object) -> str:
     """Return a name from outside, escaped. A null becomes `(unknown)`."""
     is_null = value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))
     return escape(UNKNOWN if is_null else value)
+
+
+def escape_dollars(text: str) -> str:
+    """Return *text* with each dollar sign in a tag of its own.
+
+    MathJax would otherwise read the text between two dollar signs of a paragraph as a formula.
+    """
+    return text.replace("&#36;", "$").replace("$", "<span>&#36;</span>")

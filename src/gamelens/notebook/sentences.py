@@ -1,34 +1,44 @@
-"""Conclusions in words and in key numbers, computed from the data, with escaped names."""
+"""Conclusions in words, computed from the data, with escaped names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from math import isnan
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
 from pandas import DataFrame
 
-from gamelens._text import escape_markdown
-from gamelens.analysis.claims import KeyNumber
+from gamelens._text import counted, escape_markdown
 from gamelens.analysis.claims import of as claims_of
 from gamelens.analysis.claims.claims_frame import doubtful
 from gamelens.analysis.claims.findings import findings_of
 from gamelens.analysis.claims.templates import judged_of, sentences_of, words
 from gamelens.analysis.claims.templates import spoken as claims_spoken
-from gamelens.analysis.tidy_frames.written_columns import WrittenColumn, written_columns
 from gamelens.errors import extra_named
-from gamelens.notebook.escaping import text_of
-from gamelens.receipt_text import period_text
-from gamelens.receipts import Receipt
+from gamelens.notebook.escaping import escape_dollars
 
 if TYPE_CHECKING:
     from IPython.display import Markdown
 
-    from gamelens.wire.intervals import Interval
-
+MOST_SENTENCES: Final = 3
+MOST_WORDS: Final = 25
+"""Of a first screen, and of each of its sentences."""
 _LIST_FROM: Final = 3
+_FEWEST_WORDS: Final = 4
+_CLAUSE: Final = re.compile(r"[.:] |(?<!&#\d\d)(?<!&#\d\d\d); ")  # an entity, such as &#62;, is a letter
+_UNCLEAR: Final = ("no clear difference",)
+
+Result = DataFrame | str
+"""A result of an analysis, rows of its claims, or a sentence in plain text."""
+
+
+class _Sentence(NamedTuple):
+    """A sentence in Markdown, the heading of its section or None, and whether it says that nothing is clear."""
+
+    text: str
+    heading: str | None
+    is_unclear: bool
 
 
 def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
@@ -41,67 +51,118 @@ def spoken(result: DataFrame, kinds: Sequence[str] = ()) -> Markdown:
     lines = claims_spoken(wanted, escape=escape_markdown) or ["This result has no claims."]
     judged = " ".join(dict.fromkeys(filter(None, judged_of(wanted))))
     text = " ".join(lines) if len(lines) < _LIST_FROM else "\n".join(f"- {line}" for line in lines)
-    return _markdown(_escape_dollars(f"{text}\n\n*{judged}*" if judged else text))
+    return _markdown(escape_dollars(f"{text}\n\n*{judged}*" if judged else text))
 
 
-def conclusions(*results: DataFrame | str) -> Markdown:
+def conclusions(*results: Result | Mapping[str, Result | Sequence[Result]]) -> Markdown:
     """Return what several results say as one list in Markdown, each sentence once.
 
     All comparisons of the list are one family: those that could be chance among so many come last, under a line that
     says so.
 
+    For the first screen of a page, give results by the headings of their sections:
+
+        conclusions({"Why it changed": [parts, prices], "By network": networks})
+
+    Then three sentences are shown, with a link to their section: those that say something clear, then one of each
+    section in which nothing is clear. They have at most 25 words: a longer one ends with its first clauses. The others
+    fold, and so do results without a heading.
+
     Args:
-        results: results of analyses, rows of their claims (`result.lens.claims()`), or sentences in plain text.
+        results: results of analyses, rows of their claims (`result.lens.claims()`), or sentences in plain text; or
+            these by heading.
 
     Raises:
         BadQuery: a frame is neither of these.
     """
-    lines: list[str] = []
-    claims, written = [], []
-    for result in results:
-        if isinstance(result, str):
-            lines.append(escape_markdown(result))
-        elif "how_judged" in result:
-            claims.append(result)
-            written.append([*map(escape_markdown, result["text"])])
-            lines += written[-1]
-        else:
-            findings = findings_of(result)
-            claims.append(claims_of(result))
-            written.append(sentences_of(findings, escape=escape_markdown))
-            lines += claims_spoken(findings, escape=escape_markdown)
-    doubts = zip(chain(*written), chain(*doubtful(claims)), strict=True)
-    unsure = {line for line, is_doubtful in doubts if is_doubtful}
-    ordered = [line for line in dict.fromkeys(lines) if line not in unsure]
-    text = "\n".join(f"- {line}" for line in ordered)
-    if unsure:
-        text += f"\n\n{words()['common']['chance']}\n\n" + "\n".join(f"- {line}" for line in lines if line in unsure)
-    return _markdown(_escape_dollars(text))
+    headed = [*_by_heading(results)]
+    found = [_said(result, heading) for heading, result in headed]
+    doubts = doubtful([claims for claims, _, _ in found if claims is not None])
+    written = (texts for claims, texts, _ in found if claims is not None)
+    unsure = {text for text, is_doubt in zip(chain(*written), chain(*doubts), strict=True) if is_doubt}
+    sentences = {sentence.text: sentence for _, _, several in reversed(found) for sentence in reversed(several)}
+    ordered = [*dict.fromkeys(sentence.text for _, _, several in found for sentence in several)]
+    is_first_screen = any(heading is not None for heading, _ in headed)
+    shown = _first(sentences, ordered, unsure) if is_first_screen else []
+    rest = [sentences[text] for text in ordered if sentences[text] not in shown]
+    sure, chance = ([one for one in rest if (one.text in unsure) == is_unsure] for is_unsure in (False, True))
+    text = _list_of(sentence.text for sentence in sure)
+    if chance:
+        text += f"\n\n{words()['common']['chance']}\n\n" + _list_of(sentence.text for sentence in chance)
+    if is_first_screen:
+        first = _list_of(f"{_in_few_words(one.text)}{_link(one.heading)}" for one in shown)
+        text = f"{first}\n\n{_folded(text, rest)}" if rest else first
+    return _markdown(escape_dollars(text))
 
 
-def key_numbers(frame: DataFrame, numbers: Iterable[KeyNumber], *, before: DataFrame | None = None) -> Markdown:
-    """Return *numbers* as a table in Markdown, below the period of *frame* in words.
+def _by_heading(
+    results: Sequence[Result | Mapping[str, Result | Sequence[Result]]],
+) -> Iterator[tuple[str | None, Result]]:
+    """Yield each result with its heading, None where it was given without one."""
+    for given in results:
+        if not isinstance(given, Mapping):
+            yield None, given
+            continue
+        for heading, several in given.items():
+            for result in [several] if isinstance(several, DataFrame | str) else several:
+                yield heading, result
 
-    Args:
-        frame: a frame with a receipt, which has the period.
-        numbers: each with its value, interval and change. A column that none of them fills is left out.
-        before: a frame of the period that they changed from, which is then named too.
+
+def _said(result: Result, heading: str | None) -> tuple[DataFrame | None, list[str], list[_Sentence]]:
+    """Return the claims of *result*, their sentences, and the sentences to read.
+
+    The last are those of the claims, or of the clear ones and a line on the others.
     """
-    rows = _cells_of([*numbers])
-    names = [name for name in ("Number", "Value", "95% interval", "Change") if any(row[name] for row in rows)]
-    lines = [names, ["---", *["---:"] * (len(names) - 1)], *([row[name] for name in names] for row in rows)]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines) if rows else ""
-    of_frame, of_before = (Receipt.of(given.attrs).interval if given is not None else None for given in (frame, before))
-    period = period_text(of_frame) if of_frame else ""
-    if of_before:
-        period += f". Changes are from {period_text(of_before)}{_longer_by(of_before, of_frame)}."
-    return _markdown(f"{period}\n\n{table}")
+    if isinstance(result, str):
+        return None, [], [_Sentence(escape_markdown(result), heading, is_unclear=False)]
+    if "how_judged" in result:
+        claims, written = result, [*map(escape_markdown, result["text"])]
+        lines = written
+    else:
+        findings = findings_of(result)
+        claims, written = claims_of(result), sentences_of(findings, escape=escape_markdown)
+        lines = claims_spoken(findings, escape=escape_markdown)
+    clear = {text for text, direction in zip(written, claims["direction"], strict=True) if direction not in _UNCLEAR}
+    return claims, written, [_Sentence(line, heading, is_unclear=line not in clear) for line in lines]
 
 
-def _longer_by(before: Interval, period: Interval | None) -> str:
-    """Return by how many days a month before is longer or shorter than *period*, empty where they are equally long."""
-    days = 0 if period is None else (before.length - period.length).days
-    return f", {abs(days)} {'day' if abs(days) == 1 else 'days'} {'more' if days > 0 else 'fewer'}" if days else ""
+def _first(sentences: Mapping[str, _Sentence], ordered: Sequence[str], unsure: set[str]) -> list[_Sentence]:
+    """Return the sentences of a first screen: clear ones, then the first of each section in which nothing is clear.
+
+    None of them could be chance, and each has a short form.
+    """
+    short = [sentences[text] for text in ordered if text not in unsure and _in_few_words(text)]
+    headed = [sentence for sentence in short if sentence.heading is not None]
+    unclear = {sentence.heading: sentence for sentence in reversed(headed) if sentence.is_unclear}
+    kept = [one for one in headed if not one.is_unclear or unclear[one.heading] is one]
+    return sorted(kept, key=lambda sentence: sentence.is_unclear)[:MOST_SENTENCES]
+
+
+def _in_few_words(text: str) -> str:
+    """Return *text*, or where it has more than 25 words the clauses that it begins with; empty if they have more."""
+    if len(text.split()) <= MOST_WORDS:
+        return text
+    beginnings = (text[: end.start()] for end in reversed([*_CLAUSE.finditer(text)]))
+    fitting = (begin for begin in beginnings if _FEWEST_WORDS <= len(begin.split()) <= MOST_WORDS)
+    return f"{begin}." if (begin := next(fitting, "")) else ""
+
+
+def _link(heading: str | None) -> str:
+    """Return a link to the section with *heading*, as JupyterLab names its place."""
+    return f" [{escape_markdown(heading)}](#{heading.replace(' ', '-')})" if heading else ""
+
+
+def _folded(text: str, sentences: Sequence[_Sentence]) -> str:
+    """Return a list of *sentences* that opens with a click, below a line that counts them."""
+    unclear = sum(sentence.is_unclear for sentence in sentences)
+    summary = f"{counted(len(sentences), 'more sentence')}" + (
+        f", {unclear} on what is usual or unclear" if unclear else ""
+    )
+    return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
+def _list_of(lines: Iterator[str]) -> str:
+    return "\n".join(f"- {line}" for line in lines)
 
 
 def _markdown(text: str) -> Markdown:
@@ -109,45 +170,3 @@ def _markdown(text: str) -> Markdown:
     with extra_named("a sentence in a notebook"):
         from IPython.display import Markdown
     return Markdown(text)  # type: ignore[no-untyped-call]
-
-
-def _cells_of(numbers: Sequence[KeyNumber]) -> list[dict[str, str]]:
-    """Return the cells of each number by their headings, empty for what is unknown.
-
-    Numbers with an interval have the decimal places of their kind, each of the others has its own.
-    """
-    frame = DataFrame([msgspec.structs.asdict(number) for number in numbers], columns=KeyNumber.__struct_fields__)
-    frame = frame.rename(columns={"kind": "unit"}).assign(measure=frame["name"].where(frame["low"].isna(), ""))
-    written = {column.name: column for column in written_columns(frame)}
-    rows = []
-    for place, number in enumerate(numbers):
-        value, interval = _texts(written["value"], place, number.value, number.low, number.high)
-        change, of_change = _texts(written["change"], place, number.change, number.change_low, number.change_high)
-        rows.append(
-            {
-                "Number": _escape_dollars(text_of(_capitalised(number.name))),
-                "Value": _escape_dollars(value),
-                "95% interval": _escape_dollars(interval),
-                "Change": "" if change == "n/a" else f"{change} ({of_change})" if of_change else change,
-            }
-        )
-    return rows
-
-
-def _texts(column: WrittenColumn, place: int, value: float, low: float, high: float) -> tuple[str, str]:
-    """Return a number, and its interval or an empty text without one."""
-    is_interval = not (isnan(low) or isnan(high))
-    return column.text(value, place), column.interval_text(low, high, place) if is_interval else ""
-
-
-def _capitalised(name: str) -> str:
-    """Return *name* with a capital, unless it begins like eCPM."""
-    return name if name[1:2].isupper() else name[:1].upper() + name[1:]
-
-
-def _escape_dollars(text: str) -> str:
-    """Return *text* with each dollar sign in a tag of its own.
-
-    MathJax would otherwise read the text between two dollar signs of a paragraph as a formula.
-    """
-    return text.replace("&#36;", "$").replace("$", "<span>&#36;</span>")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import msgspec
 import pandas as pd
@@ -25,6 +26,9 @@ class KeyNumber(msgspec.Struct, frozen=True):
         low, high: bounds of its 95% interval, NaN for a number that is counted.
         change: its change as a ratio, 0.05 is 5% more, NaN if it is not compared.
         change_low, change_high: bounds of the 95% interval of the change, NaN if both sides are counted.
+        history: the number in each bucket of time up to now, the oldest first, NaN where it is unknown.
+        every: the bucket of *history*.
+        target: what the number should be, NaN if nobody set one.
     """
 
     name: str
@@ -35,6 +39,19 @@ class KeyNumber(msgspec.Struct, frozen=True):
     change: float = math.nan
     change_low: float = math.nan
     change_high: float = math.nan
+    history: tuple[float, ...] = ()
+    every: str = "day"
+    target: float = math.nan
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the interval of its change excludes no change. A counted change was not judged."""
+        return self.change_low > 0 or self.change_high < 0
+
+    def over_time(self, history: Iterable[float | None], *, every: str = "day", target: float = math.nan) -> KeyNumber:
+        """Return the number with its *history*, a value for each bucket of time, the oldest first, and its *target*."""
+        values = tuple(math.nan if pd.isna(value) else float(value) for value in history)
+        return msgspec.structs.replace(self, history=values, every=every, target=target)
 
     @classmethod
     def measured(cls, name: str, result: DataFrame, column: str) -> KeyNumber:

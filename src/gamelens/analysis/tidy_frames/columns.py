@@ -293,6 +293,8 @@ COLUMNS: Final = _columns(
     Column("is_paid_back", "flag"),
     Column("is_projected", "flag"),
     Column("ltv_to_cpi", "share", "LTV / CPI", "of the cost of an install"),
+    Column("d1_retention_week_before", "share", "D1 retention, week before", "share"),
+    Column("d7_retention_week_before", "share", "D7 retention, week before", "share"),
     Column("retention", "share", unit="share of new players"),
     Column("roas", "share", "Return on ad spend", "share of ad spend"),
     # words

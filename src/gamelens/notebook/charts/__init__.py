@@ -7,9 +7,9 @@ a client or from `analysis`. Open `line_charts` first.
     line_charts         draw_lines, draw_bars
     cohort_charts       draw_cohorts, draw_curve
     small_multiples     draw_panels, draw_bands
-    bridge_charts       draw_decomposition, draw_contributions
+    bridge_charts       draw_decomposition, draw_contributions, draw_money_drivers, draw_causes
     funnel_charts       draw_funnel
-    forest_plots        draw_differences, draw_chances, draw_ecpm_index
+    forest_plots        draw_differences, draw_chances, draw_ecpm_index, draw_returns
     projection_charts   draw_projection, draw_ltv, draw_payback
     special_day_charts  draw_occasions
 
@@ -22,9 +22,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gamelens.errors import no_such_name
-from gamelens.notebook.charts.bridge_charts import draw_contributions, draw_decomposition
+from gamelens.notebook.charts.bridge_charts import (
+    draw_causes,
+    draw_contributions,
+    draw_decomposition,
+    draw_money_drivers,
+)
 from gamelens.notebook.charts.cohort_charts import draw_cohorts, draw_curve
-from gamelens.notebook.charts.forest_plots import draw_chances, draw_differences, draw_ecpm_index
+from gamelens.notebook.charts.forest_plots import draw_chances, draw_differences, draw_ecpm_index, draw_returns
 from gamelens.notebook.charts.funnel_charts import draw_funnel
 from gamelens.notebook.charts.line_charts import draw_bars, draw_lines
 from gamelens.notebook.charts.projection_charts import draw_ltv, draw_payback, draw_projection
@@ -40,6 +45,7 @@ __all__ = [
     "alt_text",
     "draw_bands",
     "draw_bars",
+    "draw_causes",
     "draw_chances",
     "draw_cohorts",
     "draw_contributions",
@@ -50,10 +56,12 @@ __all__ = [
     "draw_funnel",
     "draw_lines",
     "draw_ltv",
+    "draw_money_drivers",
     "draw_occasions",
     "draw_panels",
     "draw_payback",
     "draw_projection",
+    "draw_returns",
     "main_value",
     "save",
     "use_theme",

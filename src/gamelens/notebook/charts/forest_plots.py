@@ -31,10 +31,11 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
     """Draw each arm's difference from the control with its intervals, one row each.
 
     The thick interval holds for a single look, the thin one at every look. Units have separate axes. A filled
-    mark means that the thick interval excludes 0, a cross means that there is no interval.
+    mark means that the thick interval excludes 0, a cross means that there is no interval. What to do, where the frame
+    says so, stands beside each row.
 
     Args:
-        differences: the frame of `gamelens.analysis.experiments.compare`.
+        differences: the frame of `gamelens.analysis.experiments.compare`, or of `next_steps`.
         title: None is a default title.
     """
     look, words = theme(), _in_words(differences)
@@ -46,6 +47,8 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
         rows = differences[differences["unit"] == unit]
         numbers = rows[["difference", "low", "high", "always_low", "always_high"]].astype("float64") * _SCALE[unit]
         _draw_marks(figure, numbers, _names(rows), words[differences["unit"] == unit].tolist(), place)
+        if "step" in rows:
+            _draw_steps(figure, numbers, rows, place)
         figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"}, row=place, col=1)
         figure.update_xaxes(**_TICKS[unit], row=place, col=1)
     figure.update_xaxes(showgrid=True, showline=False)
@@ -134,19 +137,74 @@ def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None 
     )
 
 
+def draw_returns(returns: DataFrame, by: str = "install_publisher", *, title: str | None = None) -> Figure:
+    """Draw what the players of each value of *by* bring in, as a share of what they cost, with its interval.
+
+    A filled mark means that the interval excludes 100%, where they pay for themselves; a cross means that there is no
+    interval.
+
+    Args:
+        returns: the frame of `gamelens.analysis.outside_data.ltv_against_cpi`.
+        by: the column that names the rows.
+        title: None is a default title.
+    """
+    look, rows = theme(), returns[returns["ltv_to_cpi"].notna()]
+    names, costs = display_values(rows[by]).tolist(), Scale.of("money", rows["cpi"])
+    names = [f"{name}, {costs.text(cost)}" for name, cost in zip(names, rows["cpi"], strict=True)]
+    numbers = 100 * rows[["ltv_to_cpi", "low", "high"]].astype("float64")
+    figure, scale = make_subplots(rows=1, cols=1), Scale.of("share", rows["ltv_to_cpi"])
+    words = [
+        f"{name} an install: {scale.text(row['ltv_to_cpi'])} of it comes back"
+        + (", no interval" if pd.isna(row["low"]) else f", {scale.interval(row['low'], row['high'])}")
+        for name, row in zip(names, rows.to_dict("records"), strict=True)
+    ]
+    _draw_marks(figure, numbers.rename(columns={"ltv_to_cpi": "difference"}), names, words, 1, neutral=100.0)
+    figure.add_vline(x=100, line={"color": look.muted, "width": 1, "dash": "dot"})
+    figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False, rangemode="tozero")
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    figure.update_layout(showlegend=False, hovermode="closest", height=182 + _ROW_PX * max(1, len(rows)))
+    subtitle = (
+        f"share of the cost that players bring back; beside each {words_by(rows, by)}: cost of an install; 95% interval"
+    )
+    return finish(figure, returns, title or "Cost against return", subtitle, alt="; ".join(words))
+
+
 def _index_in_words(name: str, index: float, low: float, high: float) -> str:
     """Return the alternative text of a row of `draw_ecpm_index`."""
     bounds = "no interval" if pd.isna(low) else f"{low:+.0f}% to {high:+.0f}%"
     return f"{name}: {index:+.0f}% against the others, {bounds}"
 
 
-def _draw_marks(figure: Figure, numbers: DataFrame, names: list[str], words: list[str], place: int) -> None:
-    """Draw estimates as row *place* of the figure.
+def _draw_steps(figure: Figure, numbers: DataFrame, rows: DataFrame, place: int) -> None:
+    """Write what to do right of the widest interval of row *place* of the figure, in bold if it is to decide."""
+    bounds = [name for name in numbers if name != "difference"]
+    highest, lowest = numbers.max().max(), numbers.min().min()
+    highest, lowest = (0.0 if pd.isna(end) else float(end) for end in (highest, lowest))
+    figure.add_scatter(
+        x=numbers[["difference", *bounds]].max(axis=1).fillna(highest),
+        y=[escape(name) for name in _names(rows)],
+        mode="text",
+        text=[f"  <b>{step}</b>" if step == "decide" else f"  {step}" for step in rows["step"].astype("str")],
+        textposition="middle right",
+        textfont={"size": 12, "color": theme().ink},
+        cliponaxis=False,
+        hoverinfo="skip",
+        row=place,
+        col=1,
+    )
+    room = (highest - lowest) or 1.0
+    figure.update_xaxes(range=[lowest - 0.05 * room, highest + 0.2 * room], row=place, col=1)
+
+
+def _draw_marks(
+    figure: Figure, numbers: DataFrame, names: list[str], words: list[str], place: int, *, neutral: float = 0.0
+) -> None:
+    """Draw estimates as row *place* of the figure, filled where the interval excludes *neutral*.
 
     *numbers* has difference, low and high, and may have the interval that holds at every look, which is drawn thinly.
     """
     look = theme()
-    is_sure = (numbers["low"] > 0) | (numbers["high"] < 0)
+    is_sure = (numbers["low"] > neutral) | (numbers["high"] < neutral)
     colours = [look.palette[0] if sure else look.muted for sure in is_sure]
     inner = [colour if sure else look.paper for colour, sure in zip(colours, is_sure, strict=True)]
     intervals = [("low", "high", 3.5), ("always_low", "always_high", 1.0)]

@@ -50,6 +50,13 @@ def alt_text(figure: Figure | Mapping[str, Any]) -> str:
     return as_sentences(_visible_text(figure.layout.title.text), traces) or "A figure."
 
 
+def title_of(figure: Mapping[str, Any]) -> str:
+    """Return the title of a plotly figure's JSON without its subtitle and markup, or "Figure"."""
+    title = (figure.get("layout") or {}).get("title") or {}
+    text = str(title if isinstance(title, str) else title.get("text") or "")
+    return _visible_text(text.partition("<span")[0]) or "Figure"
+
+
 def as_sentences(*parts: str) -> str:
     """Return *parts* as plain sentences, each with a full stop, without the empty ones."""
     texts = [plain(part) for part in parts if part]

@@ -20,8 +20,9 @@ from importlib import resources
 from itertools import count
 from threading import Lock
 from typing import Any, Final
+from urllib.parse import unquote
 
-from gamelens.notebook.figures.alt_text import alt_text
+from gamelens.notebook.figures.alt_text import alt_text, title_of
 from gamelens.notebook.figures.browser_rendering import draw
 from gamelens.notebook.reports.narrow_figures import NARROW, flat, narrow
 from gamelens.notebook.reports.safe_markup import safe_markup
@@ -35,8 +36,14 @@ WIDGET: Final = "application/vnd.jupyter.widget-view+json"
 CONCLUSIONS: Final = "conclusions"
 REMOVED: Final = "remove-cell"
 SILENT: Final = "remove-output"
+FOLDED: Final = "fold"
 _ANSWER: Final = "gamelens_answer"
+_FOLDED: Final = "gamelens_folded"
+_FIRST: Final = "gamelens_first"
 _HEADING: Final = re.compile("<h2>(.*?)</h2>", re.DOTALL)
+_SECTION_LINK: Final = re.compile(r'\s*<a href="#([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
+_TABLE: Final = 'class="gamelens-table'
+_BLANK: Final = "\n\n"
 _LEAST_HEADINGS: Final = 3
 _TALL_PX: Final = 600
 _RUNS: Final = ("application/javascript", "text/javascript")
@@ -68,10 +75,17 @@ def page_of(document: Any, *, name: str, is_interactive: bool, parameters: Mappi
     if is_interactive:
         drawn = [_interactive_figure(figure, number) for number, figure in enumerate(figures)]
     else:
-        pictures = draw([*map(flat, figures), *map(narrow, figures)], "svg", width=WIDTH)
+        wide = (
+            flat(figure, is_first=_FIRST in output.metadata) for figure, output in zip(figures, outputs, strict=True)
+        )
+        pictures = draw([*wide, *map(narrow, figures)], "svg", width=WIDTH)
         stills = [inline(svg, sheet, number=number) for number, svg in enumerate(pictures)]
         both = zip(figures, stills[: len(figures)], stills[len(figures) :], strict=True)
         drawn = [_static_figure(figure, wide, small) for figure, wide, small in both]
+        drawn = [
+            _folded(still, title_of(figure)) if _FOLDED in output.metadata else still
+            for still, figure, output in zip(drawn, figures, outputs, strict=True)
+        ]
     return _html_document(
         badge + _cell_markup(document, outputs, drawn),
         title=_title(document) or name,
@@ -85,20 +99,52 @@ def _arrange(document: Any) -> None:
     """Move the conclusions up, and remove what is not for a page.
 
     The section whose heading is tagged `CONCLUSIONS` comes after the title. The tags `REMOVED` and `SILENT` are those
-    of Jupyter Book.
+    of Jupyter Book. Tables and figures of cells tagged `FOLDED` open with a click, as does the text below a heading.
     """
     cells = [cell for cell in document.cells if REMOVED not in _tags(cell)]
     for cell in cells:
         if SILENT in _tags(cell) and "outputs" in cell:
             cell.outputs = []
+        if FOLDED in _tags(cell):
+            _fold(cell)
     begin = next((place for place, cell in enumerate(cells) if CONCLUSIONS in _tags(cell)), None)
     if begin is not None:
         after = (place for place in range(begin + 1, len(cells)) if _is_heading(cells[place]))
         end = next(after, len(cells))
         for cell in cells[begin:end]:
             cell.metadata[_ANSWER] = True
+            for output in cell.get("outputs", []):
+                if FIGURE in output.get("data", {}):
+                    output.metadata[_FIRST] = True
         cells = [*cells[:1], *cells[begin:end], *cells[1:begin], *cells[end:]]
     document.cells = cells
+
+
+def _fold(cell: Any) -> None:
+    """Fold tables and printed lines of *cell*, mark its figures, and fold its paragraphs below a heading."""
+    for output in cell.get("outputs", []):
+        if output.output_type == "stream" and output.name == "stdout":
+            printed = f"<pre>{html.escape(output.text.strip())}</pre>"
+            output.clear()
+            output |= {
+                "output_type": "display_data",
+                "metadata": {},
+                "data": {"text/html": _folded(printed, "Details")},
+            }
+        elif FIGURE in output.get("data", {}):
+            output.metadata[_FOLDED] = True
+        elif table := str(output.get("data", {}).get("text/html", "")):
+            label = re.search('aria-label="([^"]*)"', table) if _TABLE in table else None
+            output.data["text/html"] = _folded(table, html.unescape(label[1]) if label else "Details")
+    if cell.cell_type == "markdown":
+        heading, _, text = cell.source.partition(_BLANK) if _is_heading(cell) else ("", "", cell.source)
+        below = _folded(f"{_BLANK}{text}{_BLANK}", "How it is counted" if heading else "More") if text else ""
+        cell.source = _BLANK.join(filter(None, (heading, below)))
+
+
+def _folded(markup: str, summary: str) -> str:
+    """Return *markup* below a line that opens it. Paper shows the line's page without it."""
+    return f'<details class="folded"><summary>{html.escape(summary)}</summary>{markup}</details>'
 
 
 def _is_heading(cell: Any) -> bool:
@@ -224,7 +270,7 @@ def _cell_markup(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) ->
         output.data["text/html"] = f"{token}:{number}:"
     with _exporting:
         title, answer, rest = (_rendered(_exporter(), document, cells) for cells in _parts(document.cells))
-    answer = f'<section class="answer">{answer}</section>' if answer else ""
+    answer = f'<section class="answer">{_with_section_links(answer, rest)}</section>' if answer else ""
     page = title + answer + _with_contents(rest)
     return re.sub(rf"{token}:(\d+):", lambda match: drawn[int(match[1])], page)
 
@@ -271,6 +317,23 @@ def _with_contents(markup: str) -> str:
     items = "".join(f'<li><a href="#section-{place}">{text}</a></li>' for place, text in enumerate(headings, start=1))
     is_long = len(headings) >= _LEAST_HEADINGS
     return (f'<nav class="contents" aria-label="Contents"><ul>{items}</ul></nav>' if is_long else "") + anchored
+
+
+def _with_section_links(markup: str, rest: str) -> str:
+    """Return *markup* with links to the sections of *rest* by their numbers, without those that lead nowhere."""
+    headings = _HEADING.findall(rest)
+    places = {_plain(heading).replace(" ", "-"): place for place, heading in enumerate(headings, start=1)}
+
+    def linked(link: re.Match[str]) -> str:
+        place = places.get(html.unescape(unquote(link[1])))
+        return f' <a class="to-section" href="#section-{place}">{link[2]}</a>' if place else ""
+
+    return _SECTION_LINK.sub(linked, markup)
+
+
+def _plain(heading: str) -> str:
+    """Return a heading's markup as text."""
+    return html.unescape(re.sub("<[^>]+>", "", heading)).strip()
 
 
 def _plotly_scripts() -> str:

@@ -70,16 +70,21 @@ def narrow(figure: Mapping[str, Any]) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def flat(figure: Mapping[str, Any]) -> dict[str, Any]:
+def flat(figure: Mapping[str, Any], *, is_first: bool = False) -> dict[str, Any]:
     """Return *figure*, which is JSON, so low that it may fill the width of a printed page.
 
-    Rows with names keep their height, and so do panels.
+    Rows with names keep their height, and so do panels. The picture of a first screen is lower than others.
     """
     layout = deepcopy(dict(figure.get("layout") or {}))
     axes = [layout[name] for name in layout if _AXIS.fullmatch(name)]
-    if len(axes) <= _ONE_DRAWING and not any(axis.get("ticktext") or axis.get("type") == "category" for axis in axes):
-        height = int(layout.get("height") or _WIDE_HEIGHT)
-        layout["height"] = height - max(0, round(0.4 * (height - _MARGINS_PX)))
+    is_free = len(axes) <= _ONE_DRAWING
+    has_names = any(axis.get("ticktext") or axis.get("type") == "category" for axis in axes)
+    height = int(layout.get("height") or _WIDE_HEIGHT)
+    share = 0.4 if is_free and not has_names else 0.0
+    if is_first:
+        share = 0.25 if has_names else 0.5 if is_free else 0.4
+    if share:
+        layout["height"] = height - max(0, round(share * (height - _MARGINS_PX)))
     return {"data": figure.get("data") or [], "layout": layout}
 
 
