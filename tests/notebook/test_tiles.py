@@ -51,7 +51,7 @@ def test_tiles_after_the_fifth_fold() -> None:
     assert "1 more number<" in folded
     assert "--across:5" in shown
     assert "<details>" not in tiles_of(*[MONEY] * 5)
-    assert "--across:2" in tiles_of(MONEY, MONEY)
+    assert "--across:4" in tiles_of(MONEY, MONEY)  # a tile is a quarter of the page at most
 
 
 def test_the_course_of_a_number_has_a_text_alternative() -> None:

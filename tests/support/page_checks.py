@@ -178,7 +178,7 @@ def _check_raw_events(page: Page, world: World, known: dict[str, Any]) -> None:
     numbers = page.key_numbers
     assert is_number(numbers["New players"]["Value"], len(world.installs(days, games=games)))
     if known["zone"] == "UTC":
-        assert is_number(numbers["Events"]["Value"], len(world.of(days, games=games)))
+        assert is_number(numbers["Events, days of UTC"]["Value"], len(world.of(days, games=games)))
 
 
 CHECKS: Final[dict[str, Callable[[Page, World, dict[str, Any]], None]]] = {

@@ -26,7 +26,8 @@ MOST_WORDS: Final = 25
 """Of a first screen, and of each of its sentences."""
 _LIST_FROM: Final = 3
 _FEWEST_WORDS: Final = 4
-_CLAUSE: Final = re.compile(r"[.:] |(?<!&#\d\d)(?<!&#\d\d\d); ")  # an entity, such as &#62;, is a letter
+_ENDS: Final = (re.compile(r"\. "), re.compile(r"(?<!&#\d\d)(?<!&#\d\d\d); "), re.compile(": "))
+"""Of a sentence, a clause and an opening. An entity, such as &#62;, is a letter."""
 _UNCLEAR: Final = ("no clear difference",)
 
 Result = DataFrame | str
@@ -142,9 +143,12 @@ def _in_few_words(text: str) -> str:
     """Return *text*, or where it has more than 25 words the clauses that it begins with; empty if they have more."""
     if len(text.split()) <= MOST_WORDS:
         return text
-    beginnings = (text[: end.start()] for end in reversed([*_CLAUSE.finditer(text)]))
-    fitting = (begin for begin in beginnings if _FEWEST_WORDS <= len(begin.split()) <= MOST_WORDS)
-    return f"{begin}." if (begin := next(fitting, "")) else ""
+    for end in _ENDS:
+        beginnings = (text[: found.start()] for found in reversed([*end.finditer(text)]))
+        fitting = (begin for begin in beginnings if _FEWEST_WORDS <= len(begin.split()) <= MOST_WORDS)
+        if begin := next(fitting, ""):
+            return f"{begin}."
+    return ""
 
 
 def _link(heading: str | None) -> str:
@@ -155,9 +159,8 @@ def _link(heading: str | None) -> str:
 def _folded(text: str, sentences: Sequence[_Sentence]) -> str:
     """Return a list of *sentences* that opens with a click, below a line that counts them."""
     unclear = sum(sentence.is_unclear for sentence in sentences)
-    summary = f"{counted(len(sentences), 'more sentence')}" + (
-        f", {unclear} on what is usual or unclear" if unclear else ""
-    )
+    about = "" if not unclear else " on" if unclear == len(sentences) else f", {unclear} on"
+    summary = counted(len(sentences), "more sentence") + (f"{about} what is usual or unclear" if about else "")
     return f"<details><summary>{summary}</summary>\n\n{text}\n\n</details>"
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MOST_TILES: Final = 5
 """Tiles side by side, and tiles that are not folded."""
+_FEWEST_ACROSS: Final = 4
+"""A tile is a quarter of the page at most."""
 _MUTED: Final = "var(--jp-ui-font-color2, GrayText)"
 _TILES: Final = ".gamelens-tiles.gamelens-tiles"  # twice, so that the rules of JupyterLab and of sites give way
 _STYLE: Final = f"""<style>
@@ -139,7 +141,7 @@ def _longer_by(before: Interval, period: Interval | None) -> str:
 
 
 def _list_of(tiles: Sequence[str], across: int) -> str:
-    return f'<dl style="--across:{across}">{"".join(tiles)}</dl>'
+    return f'<dl style="--across:{max(across, _FEWEST_ACROSS)}">{"".join(tiles)}</dl>'
 
 
 def _tile(number: KeyNumber, cells: _Cells) -> str:

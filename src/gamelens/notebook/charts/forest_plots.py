@@ -22,7 +22,7 @@ from gamelens.notebook.tables.column_texts import columns_of
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
 _WORDS: Final = {"share": "percentage points", "money": "USD", "number": "the measure's own unit"}
 _TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickprefix": "$"}, "number": {}}
-_NOT_NAMES: Final = ("control", "unit", "design")
+_NOT_NAMES: Final = ("control", "unit", "design", "step")
 _ROW_PX: Final = 34
 _GAP_PX: Final = 48
 
