@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import httpx
@@ -55,7 +56,7 @@ class Killer:
     def __init__(self, service: Service, *, at_events: list[int]) -> None:
         self.kills = 0
         self._service, self._at, self._sent = service, at_events, 0
-        self._is_due, self._is_over = threading.Event(), False
+        self._due: SimpleQueue[bool] = SimpleQueue()
         self._thread = threading.Thread(target=self._wait)
         self._thread.start()
 
@@ -64,20 +65,15 @@ class Killer:
         self._sent += events
         if self._at and self._sent >= self._at[0]:
             self._at.pop(0)
-            self._is_due.set()
+            self._due.put(True)
 
     def stop(self) -> None:
-        """Stop the thread that kills, and wait for its end."""
-        self._is_over = True
-        self._is_due.set()
+        """Stop the thread that kills once it has done what was requested, and wait for its end."""
+        self._due.put(False)
         self._thread.join()
 
     def _wait(self) -> None:
-        while True:
-            self._is_due.wait()
-            self._is_due.clear()
-            if self._is_over:
-                return
+        while self._due.get():
             time.sleep(0.003)  # until the next requests are under way
             self._service.kill()
             self._service.start()
