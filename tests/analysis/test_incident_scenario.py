@@ -1,4 +1,4 @@
-"""Health board against the simulator: `incident` raises its alarms, `demo` raises none.
+"""Health board against the simulator: `incident` raises its alarms, `calm` raises none.
 
 tests/bench/test_health.py does the same with 200 seeds and two peers.
 """
@@ -143,7 +143,7 @@ def test_a_demo_without_incidents_raises_few_alarms() -> None:
     """
     false, seeds = list[bool](), tries(in_test=1, in_bench=2)
     for seed in range(1, 1 + seeds):
-        scenario, frames = daily_answers("demo", seed=seed, players=5000)
+        scenario, frames = daily_answers("calm", seed=seed, players=5000)
         scores = health.score_days(health.daily(frames))
         days = scores[scores["timestamp"] >= day_of(scenario, scenario.days - 24)]
         false += days.groupby("timestamp")["is_flagged"].any().tolist()

@@ -33,9 +33,9 @@ ENDS_AT = datetime(2026, 11, 20, tzinfo=UTC)
 
 def scenario_for(events: int) -> Scenario:
     """Return the demo with as many players as make about *events* events."""
-    sample = load_scenario("demo", players=100_000, days=DAYS)
+    sample = load_scenario("calm", players=100_000, days=DAYS)
     players = sample.players * events / estimated_events(sample, ends_on=ENDS_AT.date())
-    return load_scenario("demo", players=round(players), days=DAYS)
+    return load_scenario("calm", players=round(players), days=DAYS)
 
 
 def generate(state: Path, events: int) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def world_of(name: str) -> World:
     bought = Campaign(game="Tile Harbor", publisher="New Ads", day=20, days=14, size=0.6, stay=0.4)
     pages = []
     for seed in range(1, SEEDS + 1):
-        scenario = replace(load_scenario("demo", seed=seed), campaigns=())
+        scenario = replace(load_scenario("calm", seed=seed), campaigns=())
         if name == PLANTED:
             scenario = replace(scenario, campaigns=(bought,), incidents=causes)
         pages.append(page_of(LedgerService(scenario, drawn(scenario)).client()))
@@ -225,7 +225,7 @@ def test_levels_hold_the_mean_of_all_populations(world: World) -> None:
 
 def test_each_planted_segment_is_in_the_demo() -> None:
     """The names of the planted segments are those that the demo has, so none is missed by a misspelling."""
-    demo = load_scenario("demo")
+    demo = load_scenario("calm")
     games = {game.title: game for game in demo.games}
     _, broken = CAUSES["a build breaks"]
     assert broken["game"] in games

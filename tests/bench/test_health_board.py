@@ -1,7 +1,7 @@
 """The health board: false alarms and incidents found, beside other methods, and its speed.
 
 Run by `make bench`. The other methods are a plain rule of 10 % and the prediction bands of statsforecast. A false board
-is a board of `demo`, in which nothing is wrong, with any series flagged. SEEDS and INCIDENT_SEEDS in the environment
+is a board of `calm`, in which nothing is wrong, with any series flagged. SEEDS and INCIDENT_SEEDS in the environment
 set how many scenarios are drawn; statsforecast judges the first PEER_SEEDS of them, with 0 it is not installed.
 """
 
@@ -95,7 +95,7 @@ def test_false_boards_and_incidents_found(tmp_path: Path) -> None:
     to_forecast: list[dict[str, object]] = []
     took = 0.0
     for seed in range(1, SEEDS + 1):
-        _, frames = daily_answers("demo", seed=seed)
+        _, frames = daily_answers("calm", seed=seed)
         began = time.perf_counter()
         scores = health.score_days(health.daily(frames))
         took += time.perf_counter() - began
@@ -107,7 +107,7 @@ def test_false_boards_and_incidents_found(tmp_path: Path) -> None:
         false[RULE] += bool(beyond_tenth(scores)[last].any())
         if seed <= PEER_SEEDS:
             false["seeds of peers"] += 1
-            to_forecast += series_until(scores, last, f"demo {seed}")
+            to_forecast += series_until(scores, last, f"calm {seed}")
     for seed in range(1, INCIDENT_SEEDS + 1):
         scenario, scores = scores_of("incident", seed)
         rule = beyond_tenth(scores)
@@ -129,7 +129,7 @@ def test_false_boards_and_incidents_found(tmp_path: Path) -> None:
     for name in bands["name"].unique():
         own = bands[(bands["name"] == name) & bands["is_out"]]
         kinds = own["board"].str.split(" ", n=2)
-        false[name] = int(own.loc[kinds.str[0] == "demo", "board"].nunique())
+        false[name] = int(own.loc[kinds.str[0] == "calm", "board"].nunique())
         for incident in (NETWORK, SILENCE, BUILD):
             fell = own[own["is_below"] & (kinds.str[2] == incident)]
             found[name, incident] = fell["board"].nunique()
@@ -242,7 +242,7 @@ def show(name: str, false: float | None, found: Counter[tuple[str, str]], key: s
 def portfolio(tmp_path: Path) -> tuple[Path, Path]:
     """Return the state directory of a sandbox with 200 games, and its configuration."""
     config, scenario = tmp_path / "games.toml", tmp_path / "many.toml"
-    head = 'extends = "demo"\nname = "many"\ncampaign = []\nexperiment = []\n[[studio]]\nname = "All"\n'
+    head = 'extends = "calm"\nname = "many"\ncampaign = []\nexperiment = []\n[[studio]]\nname = "All"\n'
     likes = ("Tile Harbor", "Rooftop Dash", "Ember Realms")
     games = range(GAMES)
     studio = (

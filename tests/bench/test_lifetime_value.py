@@ -1,6 +1,6 @@
 """Coverage and error of lifetime value against the ledger, its players living on to D180.
 
-Run by `make bench`. Players of `demo` and `midcore` in full size install for 60 days and live on for 180 days more. The
+Run by `make bench`. Players of `calm` and `midcore` in full size install for 60 days and live on for 180 days more. The
 analysis sees 28 days: the first, on which the game is new, or the last, to which older install days lend their late
 ages. The truth is the expected value of a new player: what the ledgers of all seeds together say of those install days.
 The ledger of one seed is another number, as a rule a tenth off, because few payers bring most of the money. SEEDS in
@@ -23,7 +23,7 @@ AGES = [7, 30, 90]
 WINDOWS = {"first 28 days": (0, 28), "last 28 days": (32, 60)}
 
 
-@pytest.fixture(scope="module", params=["demo", "midcore"])
+@pytest.fixture(scope="module", params=["calm", "midcore"])
 def ledgers(request: pytest.FixtureRequest) -> dict[str, list[CohortLedger]]:
     """The ledgers of all seeds, by game."""
     played = [cohort_ledgers(request.param, seed=seed) for seed in range(SEEDS)]

@@ -53,7 +53,7 @@ def test_simulate_submit_and_process(demo_sandbox: SandboxInfo, tmp_path: Path) 
     The 20 s are those of two cores, so they are checked only on an idle machine.
     """
     is_idle = os.getloadavg()[0] < 1
-    scenario = load_scenario("demo")
+    scenario = load_scenario("calm")
     plain = tmp_path / "plain"
     plain.mkdir()
 

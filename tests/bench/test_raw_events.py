@@ -119,7 +119,7 @@ def take(folder: Path, state: Path) -> int:
 @pytest.mark.parametrize("kind", ["raw-json", "event-parquet"])
 def test_rates_of_an_import(tmp_path: Path, kind: ExportFormat) -> None:
     """An import takes less than 2 GiB of memory. Rates are printed beside those wanted, which are not reached yet."""
-    scenario = load_scenario("demo", players=max(EVENTS // DEMO_EVENTS, 100))
+    scenario = load_scenario("calm", players=max(EVENTS // DEMO_EVENTS, 100))
     folder, state = tmp_path / "export", tmp_path / "state"
     export_raw(scenario, folder, kind, ends_on=date(2026, 11, 20))
     Sandbox(SandboxOptions(state=state, titles=scenario.titles)).close()

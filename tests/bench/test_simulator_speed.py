@@ -49,7 +49,7 @@ def test_the_wire_path_on_one_core() -> None:
 
     The floor serialises and gzips events that exist already.
     """
-    scenario = load_scenario("demo")
+    scenario = load_scenario("calm")
 
     def batches() -> Iterator[RequestBatch]:
         return islice(play(scenario, ends_on=ENDS_ON), 400)
@@ -77,7 +77,7 @@ def test_the_wire_path_on_one_core() -> None:
 
 def test_the_columnar_path(tmp_path: Path) -> None:
     """At least 1,000,000 events/s, or on a busy machine the equal in time of two cores."""
-    scenario = load_scenario("demo", players=40_000, days=61)
+    scenario = load_scenario("calm", players=40_000, days=61)
     elapsed, busy = [], []
     counts: list[int] = []
     is_idle = os.getloadavg()[0] < 1
@@ -103,7 +103,7 @@ from pathlib import Path
 from gamelens.simulator import load_scenario, play, play_columns
 
 way, players, days, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-scenario, counts = load_scenario("demo", players=players, days=days), []
+scenario, counts = load_scenario("calm", players=players, days=days), []
 if way == "wire":
     counts += [batch.events for batch in play(scenario, ends_on=date(2026, 11, 20))]
 else:

@@ -46,9 +46,9 @@ spark.eventLog.dir file:{folder}
 
 def scenario() -> Scenario:
     """Return the demo over a few days, with as many players as make the events."""
-    sample = load_scenario("demo", players=10_000, days=DAYS)
+    sample = load_scenario("calm", players=10_000, days=DAYS)
     players = sample.players * EVENTS / estimated_events(sample, ends_on=date(2026, 11, 20))
-    return load_scenario("demo", players=round(players), days=DAYS)
+    return load_scenario("calm", players=round(players), days=DAYS)
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_two_workers_beside_one(tmp_path: Path, export: Path, monkeypatch: pytes
 
 def take(folder: Path, state: Path, engine: str) -> tuple[int, float]:
     """Import the files of *folder* into a new *state*, and return the number of events and the seconds."""
-    Sandbox(SandboxOptions(state=state, titles=load_scenario("demo").titles)).close()
+    Sandbox(SandboxOptions(state=state, titles=load_scenario("calm").titles)).close()
     began = time.perf_counter()
     result = import_raw_events(state, [str(folder)], ImportOptions(engine=engine))
     return result.events, time.perf_counter() - began

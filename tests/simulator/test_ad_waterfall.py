@@ -23,7 +23,7 @@ from gamelens.wire.filters import dim
 from support.statistical_tests import holm_rejects, share_p_value
 
 ENDS_ON, DAYS = date(2026, 11, 21), "2026-11-07/2026-11-21"
-SHIPPED = [game for name in ("demo", "hypercasual", "midcore") for game in load_scenario(name).games]
+SHIPPED = [game for name in ("calm", "hypercasual", "midcore") for game in load_scenario(name).games]
 change = msgspec.structs.replace
 
 
@@ -97,7 +97,7 @@ def test_networks_after_a_dead_one_take_over_its_share(dead: int) -> None:
 
 def test_an_outage_without_a_platform_is_one_of_all() -> None:
     """An outage without a platform holds on every platform, and ends with the scenario."""
-    scenario = load_scenario("demo", days=9)
+    scenario = load_scenario("calm", days=9)
     game = scenario.games[0]
     dead = NetworkOutage(game=game.title, network="Mintegral", day=7, days=5)
     assert np.argwhere(outages(game, scenario=change(scenario, incidents=(dead,)))).tolist() == [
@@ -126,7 +126,7 @@ DEAD = NetworkOutage(game="Rooftop Dash", network="Meta", platform="android", da
 @pytest.fixture(scope="module")
 def runner() -> Runner:
     """Play 2,500 players for 14 days, with one network out in the second week."""
-    demo, ledger = load_scenario("demo", players=2500, days=14), Ledger()
+    demo, ledger = load_scenario("calm", players=2500, days=14), Ledger()
     studio = change(demo.studios[0], games=(demo.games[1],))
     scenario = change(demo, studios=(studio,), campaigns=(), experiments=(), incidents=(DEAD,))
     batches = list(play(scenario, ends_on=ENDS_ON, ledger=ledger))

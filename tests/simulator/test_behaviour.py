@@ -29,7 +29,7 @@ def block_of(scenario: Scenario, players: int, *, seed: int = 1) -> PlayedBlock:
     install_plan = plan_installs(game, scenario=scenario, first_weekday=0)
     activity = game.retention.activity()
     people = draw_players(players, game=game, scenario=scenario, activity=activity, install_plan=install_plan, rng=rng)
-    return play_block(people, game=game, scenario=scenario, first_day_s=MONDAY_S, rng=rng)
+    return play_block(people, game=game, scenario=scenario, first_day_s=MONDAY_S, rng=rng, faults_rng=rng)
 
 
 def with_sessions(scenario: Scenario, **changed: Any) -> Scenario:
@@ -120,7 +120,7 @@ def test_the_most_active_players_spend_most_of_their_coins() -> None:
 
 def test_sessions_start_by_the_hour_of_the_country() -> None:
     """Sessions peak in the evening of the country: in Japan that is the morning of UTC."""
-    scenario = with_sessions(load_scenario("demo", days=10), weekend=1.0)
+    scenario = with_sessions(load_scenario("calm", days=10), weekend=1.0)
     block = block_of(scenario, 6000)
     country = block.players.country[block.sessions.player]
     codes, hour = list(scenario.games[0].countries), block.sessions.start_s % DAY_S // 3600
@@ -131,7 +131,7 @@ def test_sessions_start_by_the_hour_of_the_country() -> None:
 
 def test_weekends_begin_later() -> None:
     """The share of sessions that start from 6 to 9 is at least a fifth lower at weekends."""
-    scenario = with_sessions(load_scenario("demo", days=14), weekend=1.0)
+    scenario = with_sessions(load_scenario("calm", days=14), weekend=1.0)
     block = block_of(scenario, 8000)
     is_british = block.players.country[block.sessions.player] == list(scenario.games[0].countries).index("GB")
     start = block.sessions.start_s[is_british]
@@ -142,7 +142,7 @@ def test_weekends_begin_later() -> None:
 
 def test_weekend_days_hold_more_sessions() -> None:
     """`weekend` multiplies the sessions of an active player on Saturdays and Sundays only."""
-    scenario = with_sessions(load_scenario("demo", days=14), weekend=1.5, per_day=3.0)
+    scenario = with_sessions(load_scenario("calm", days=14), weekend=1.5, per_day=3.0)
     block = block_of(scenario, 4000)
     played, day = block.players.active.sum(axis=0), block.sessions.day
     by_day = np.bincount(day, minlength=14) / played
@@ -161,7 +161,7 @@ def test_positions_are_drawn_by_the_shares_of_their_row() -> None:
 
 def test_payers_pay_and_other_players_do_not() -> None:
     """Exactly the players drawn as payers have a purchase."""
-    block = block_of(load_scenario("demo", days=20), 4000)
+    block = block_of(load_scenario("calm", days=20), 4000)
     rounds = block.rounds.session[block.money.item >= 0]
     payers = np.unique(block.sessions.player[rounds])
     assert payers.tolist() == np.flatnonzero(block.players.is_payer).tolist()

@@ -35,7 +35,7 @@ INCIDENTS: dict[str, tuple[Incident, ...]] = {
 
 def with_incidents(*incidents: Incident, **changed: Any) -> Scenario:
     """Return five weeks of Rooftop Dash with a campaign, an experiment and *incidents*."""
-    demo = load_scenario("demo", players=3000, days=35)
+    demo = load_scenario("calm", players=3000, days=35)
     game = change(demo.games[1], **changed)
     return change(
         demo,
@@ -58,7 +58,12 @@ def play_runner(scenario: Scenario, count: int) -> PlayedBlock:
     """Draw *count* players and play them."""
     rng = np.random.default_rng(7)
     return play_block(
-        draw_runner_players(scenario, count), game=scenario.games[0], scenario=scenario, first_day_s=4 * 86_400, rng=rng
+        draw_runner_players(scenario, count),
+        game=scenario.games[0],
+        scenario=scenario,
+        first_day_s=4 * 86_400,
+        rng=rng,
+        faults_rng=rng,
     )
 
 
@@ -169,7 +174,7 @@ def test_an_outage_reduces_the_expected_ads_by_the_part_not_taken_over() -> None
 
 def test_revenue_is_expected() -> None:
     """Purchase revenue matches the forecast, with half of all players paying for power."""
-    game = load_scenario("demo").games[1]
+    game = load_scenario("calm").games[1]
     scenario = with_incidents(purchases=change(game.purchases, payers=0.5))
     block = play_runner(scenario, 4000)
     bought = np.flatnonzero(block.money.item >= 0)

@@ -149,7 +149,7 @@ def test_an_experiment_that_is_over_leaves_its_players_to_the_next() -> None:
 def test_the_mixture_weighs_arms_by_those_who_install_while_they_run() -> None:
     """An arm weighs in the mixture by the installs of its days and its share of them."""
     scenario = msgspec.structs.replace(
-        load_scenario("demo", days=20),
+        load_scenario("calm", days=20),
         weekdays=(1.0,) * 7,
         trend=0.0,
         campaigns=(),

@@ -27,14 +27,14 @@ def rows(text: str) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def files() -> dict[str, str]:
-    """Return the files of `demo`."""
-    return outside_files(load_scenario("demo"), ends_on=ENDS_ON)
+    """Return the files of `calm`."""
+    return outside_files(load_scenario("calm"), ends_on=ENDS_ON)
 
 
 def test_the_same_scenario_and_day_give_the_same_bytes(files: dict[str, str]) -> None:
     """Files are reproducible, and another seed gives another ad spend."""
-    assert outside_files(load_scenario("demo"), ends_on=ENDS_ON) == files
-    assert outside_files(load_scenario("demo", seed=1), ends_on=ENDS_ON)["ad_spend.csv"] != files["ad_spend.csv"]
+    assert outside_files(load_scenario("calm"), ends_on=ENDS_ON) == files
+    assert outside_files(load_scenario("calm", seed=1), ends_on=ENDS_ON)["ad_spend.csv"] != files["ad_spend.csv"]
 
 
 def test_files_cover_the_days_of_the_scenario(files: dict[str, str]) -> None:
@@ -44,7 +44,7 @@ def test_files_cover_the_days_of_the_scenario(files: dict[str, str]) -> None:
 
 
 def test_a_campaign_costs_money_on_its_days_and_in_its_countries_only(files: dict[str, str]) -> None:
-    """X Ads in `demo` cost money for Ember Realms, in Japan, on days 17 to 20 only."""
+    """X Ads in `calm` cost money for Ember Realms, in Japan, on days 17 to 20 only."""
     x_ads = [row for row in rows(files["ad_spend.csv"]) if row["Channel"] == "X Ads"]
     assert {(row["Game"], row["Geo"]) for row in x_ads} == {("Ember Realms", "JP")}
     assert {row["Day"] for row in x_ads} == {str(date(2026, 9, 22) + timedelta(days=day)) for day in range(17, 21)}
@@ -52,7 +52,7 @@ def test_a_campaign_costs_money_on_its_days_and_in_its_countries_only(files: dic
 
 def test_only_publishers_of_the_scenario_are_paid(files: dict[str, str]) -> None:
     """The channels are the publishers of paid installs and of campaigns."""
-    scenario = load_scenario("demo")
+    scenario = load_scenario("calm")
     publishers = {name for game in scenario.games if game.paid for name in game.paid.publishers}
     publishers |= {campaign.publisher for campaign in scenario.campaigns}
     assert {row["Channel"] for row in rows(files["ad_spend.csv"])} == publishers
@@ -90,7 +90,7 @@ def test_files_as_networks_export_them_have_the_costs_of_the_ad_spend(files: dic
 
 def test_an_install_costs_about_what_its_country_costs() -> None:
     """Twice the players cost twice as much, to within the rounding of cents."""
-    few, many = (outside_files(load_scenario("demo", players=count), ends_on=ENDS_ON) for count in (20_000, 40_000))
+    few, many = (outside_files(load_scenario("calm", players=count), ends_on=ENDS_ON) for count in (20_000, 40_000))
     few_spent, many_spent = (
         sum(float(row["Spend"][1:]) for row in rows(texts["ad_spend.csv"])) for texts in (few, many)
     )
@@ -99,7 +99,7 @@ def test_an_install_costs_about_what_its_country_costs() -> None:
 
 
 def test_a_game_stands_higher_on_the_days_of_its_campaign(files: dict[str, str]) -> None:
-    """Tile Harbor, advertised on days 24 to 26 of `demo`, ranks better on these days."""
+    """Tile Harbor, advertised on days 24 to 26 of `calm`, ranks better on these days."""
     ranks = [int(row["Rank"].strip("+")) for row in rows(files["store_rank.csv"]) if row["App"] == "Tile Harbor"]
     assert np.mean(ranks[24:27]) < np.mean(ranks[:24])
 

@@ -48,9 +48,9 @@ def test_retention_never_rises(alpha: float, beta: float, gamma: float, delta: f
     assert activity.retention(day + 1) <= activity.retention(day)
 
 
-@pytest.mark.parametrize("game", load_scenario("demo").games, ids=lambda game: game.title)
+@pytest.mark.parametrize("game", load_scenario("calm").games, ids=lambda game: game.title)
 def test_fit_meets_its_three_targets(game: GameProfile) -> None:
-    """The fit of each game of `demo` has its D1, D7 and D28 to 1e-8."""
+    """The fit of each game of `calm` has its D1, D7 and D28 to 1e-8."""
     fitted, target = game.retention.activity(), game.retention
     retained = [fitted.retention(day) for day in (1, 7, 28)]
     assert retained == pytest.approx([target.d1, target.d7, target.d28], rel=1e-8)
@@ -96,7 +96,7 @@ def test_no_player_is_active_before_the_install_day() -> None:
 
 def test_installs_follow_the_weekday() -> None:
     """Installs of a week starting on Saturday 2026-11-21 follow the weights of the weekdays."""
-    scenario = msgspec.structs.replace(load_scenario("demo", days=7), trend=0.0, campaigns=())
+    scenario = msgspec.structs.replace(load_scenario("calm", days=7), trend=0.0, campaigns=())
     install_plan = plan_installs(scenario.games[0], scenario=scenario, first_weekday=date(2026, 11, 21).weekday())
     expected = np.roll(scenario.weekdays, -5) / np.sum(scenario.weekdays)
     assert install_plan.installs.sum(axis=0) == pytest.approx(expected)
@@ -104,7 +104,7 @@ def test_installs_follow_the_weekday() -> None:
 
 def test_ios_odds_of_the_country_decide_the_platform_mix() -> None:
     """The iOS odds of a country multiply those of the game: 5 times in Japan."""
-    scenario = msgspec.structs.replace(load_scenario("demo"), campaigns=())
+    scenario = msgspec.structs.replace(load_scenario("calm"), campaigns=())
     game = scenario.games[0]
     players = draw_players(
         50_000,

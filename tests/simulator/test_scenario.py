@@ -15,60 +15,65 @@ from gamelens.simulator import load_scenario
 SCENARIOS = resources.files("gamelens.simulator.scenarios") / "shipped"
 
 
-def extended_demo(tmp_path: Path, lines: str) -> Path:
-    """Write a file that extends `demo` with *lines*."""
+LEVEL = 'kind = "hard_level", game = "Tile Harbor", day = 3'
+SESSIONS = 'kind = "lost_sessions", game = "Tile Harbor", day = 3'
+
+
+def extended_calm(tmp_path: Path, lines: str) -> Path:
+    """Write a file that extends `calm` with *lines*."""
     path = tmp_path / "mine.toml"
-    path.write_text(f'extends = "demo"\n{lines}\n')
+    path.write_text(f'extends = "calm"\n{lines}\n')
     return path
 
 
-def demo_text() -> str:
-    return (SCENARIOS / "demo.toml").read_text()
+def calm_text() -> str:
+    return (SCENARIOS / "calm.toml").read_text()
 
 
-def demo_with(tmp_path: Path, old: str, new: str) -> Path:
-    """Write the file of `demo` with *old* replaced by *new*."""
-    text = demo_text()
+def calm_with(tmp_path: Path, old: str, new: str) -> Path:
+    """Write the file of `calm` with *old* replaced by *new*."""
+    text = calm_text()
     assert old in text
     path = tmp_path / "mine.toml"
     path.write_text(text.replace(old, new, 1))
     return path
 
 
-@pytest.mark.parametrize("name", ["demo", "small", "incident"])
-def test_demo_and_its_extensions_have_two_studios_and_three_games(name: str) -> None:
+@pytest.mark.parametrize("name", ["calm", "demo", "small", "incident"])
+def test_calm_and_its_extensions_have_two_studios_and_three_games(name: str) -> None:
     """They fit the studios and games of a sandbox without a configuration file."""
     assert [len(studio.games) for studio in load_scenario(name).studios] == [2, 1]
 
 
-def test_demo_is_sixty_days_of_twenty_thousand_players() -> None:
-    """The size of `demo` is 20,000 players over 60 days."""
-    demo = load_scenario("demo")
-    assert (demo.days, demo.players) == (60, 20_000)
+@pytest.mark.parametrize(("name", "players"), [("calm", 20_000), ("demo", 60_000)])
+def test_calm_and_demo_are_sixty_days(name: str, players: int) -> None:
+    """The demo has three times the players of the scenario in which nothing happens."""
+    scenario = load_scenario(name)
+    assert (scenario.days, scenario.players) == (60, players)
 
 
-def test_small_differs_from_demo_in_size_only() -> None:
-    """`small` equals `demo` but for name, text, seed, days and players."""
-    small, demo = load_scenario("small"), load_scenario("demo")
-    same = {name: getattr(demo, name) for name in ("name", "about", "seed", "days", "players")}
-    assert msgspec.structs.replace(small, **same) == demo
+def test_small_differs_from_calm_in_size_only() -> None:
+    """`small` equals `calm` but for name, text, seed, days and players."""
+    small, calm = load_scenario("small"), load_scenario("calm")
+    same = {name: getattr(calm, name) for name in ("name", "about", "seed", "days", "players")}
+    assert msgspec.structs.replace(small, **same) == calm
 
 
 def test_players_days_and_seed_can_be_given_in_place_of_the_files() -> None:
     """Arguments of `load_scenario` replace the values of the file."""
-    mine = load_scenario("demo", players=10, days=3, seed=1)
+    mine = load_scenario("calm", players=10, days=3, seed=1)
     assert (mine.players, mine.days, mine.seed) == (10, 3, 1)
 
 
 @pytest.mark.parametrize("players", [1, 2, 7, 1000, 20_000])
 def test_players_of_the_games_add_up(players: int) -> None:
     """Players are divided among the games without a rounding loss, a single one too."""
-    assert sum(load_scenario("demo", players=players).players_by_game()) == players
+    assert sum(load_scenario("calm", players=players).players_by_game()) == players
 
 
 def test_a_file_may_extend_a_shipped_scenario(tmp_path: Path) -> None:
-    """`extends = "demo"` and one key give `demo` with that key changed."""
-    assert load_scenario(extended_demo(tmp_path, "players = 5")).players == 5
+    """`extends = "calm"` and one key give `calm` with that key changed."""
+    assert load_scenario(extended_calm(tmp_path, "players = 5")).players == 5
 
 
 def test_an_unknown_name_is_refused_with_the_nearest() -> None:
@@ -87,13 +92,13 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         ('players = "many"', "players = 'many' is refused: expected `int`"),
         ("weekdays = [1, 1, 1]", r"weekdays = \[1, 1, 1\] is refused"),
         ("studio = []", "studio = .* at least one game"),
-        ('extends = "demo"', "cannot be read"),
+        ('extends = "calm"', "cannot be read"),
     ],
 )
 def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path: Path, lines: str, message: str) -> None:
     """A bad top-level value raises `BadQuery` with the key, the value and the rule."""
     with pytest.raises(BadQuery, match=message):
-        load_scenario(extended_demo(tmp_path, lines))
+        load_scenario(extended_calm(tmp_path, lines))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +124,7 @@ def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path: Path, lines: s
 def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path: Path, old: str, new: str, message: str) -> None:
     """A bad nested value raises `BadQuery` with its full path, the value and the rule."""
     with pytest.raises(BadQuery, match=message):
-        load_scenario(demo_with(tmp_path, old, new))
+        load_scenario(calm_with(tmp_path, old, new))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +152,7 @@ def test_a_refusal_names_the_file_the_key_and_what_is_allowed(
     tmp_path: Path, old: str, new: str, key: str, message: str
 ) -> None:
     """The error starts with file and path, has the path as `field`, and names what is allowed."""
-    path = demo_with(tmp_path, old, new)
+    path = calm_with(tmp_path, old, new)
     with pytest.raises(BadQuery) as raised:
         load_scenario(path)
     assert str(raised.value).startswith(f"mine.toml: {key} ")
@@ -163,7 +168,7 @@ def test_a_refusal_names_the_file_the_key_and_what_is_allowed(
         ('platform = "android"', 'platform = "andriod"', "Did you mean `android`"),
         ('build = "1.10.0"', 'build = "1.10"', "Did you mean `1.10.0`"),
         ('country = "BR"', 'country = "CN"', "Allowed: US, GB"),
-        ('extends = "demo"', 'extends = "dmeo"', "Did you mean `demo`"),
+        ('extends = "calm"', 'extends = "clam"', "Did you mean `calm`"),
     ],
 )
 def test_an_incident_with_an_unknown_name_is_refused_by_its_path(
@@ -196,8 +201,8 @@ NO_TIMELINE = "campaign = []\nexperiment = []\n"
 
 def test_a_game_may_be_like_one_of_the_scenario_extended_or_above_it(tmp_path: Path) -> None:
     """`like` copies a game of the extended scenario or of the file itself, but for given keys."""
-    port, quay = load_scenario(extended_demo(tmp_path, NO_TIMELINE + LIKE)).games
-    harbor = load_scenario("demo").games[0]
+    port, quay = load_scenario(extended_calm(tmp_path, NO_TIMELINE + LIKE)).games
+    harbor = load_scenario("calm").games[0]
     assert port.sessions == msgspec.structs.replace(harbor.sessions, per_day=3)
     assert (port.ads, port.retention.d1) == (harbor.ads, 0.3)
     assert quay == msgspec.structs.replace(port, title="Tile Quay")
@@ -207,16 +212,16 @@ def test_a_game_like_an_unknown_game_is_refused(tmp_path: Path) -> None:
     """`like` with an unknown title raises `BadQuery` with its path and the nearest title."""
     misspelt = LIKE.replace('like = "Tile Port"', 'like = "Tile Prot"')
     with pytest.raises(BadQuery, match=r"mine.toml: studio\[0\].game\[1\].like = 'Tile Prot' .*mean `Tile Port`"):
-        load_scenario(extended_demo(tmp_path, "campaign = []" + misspelt))
+        load_scenario(extended_calm(tmp_path, "campaign = []" + misspelt))
 
 
 def test_a_bad_value_is_reported_in_the_file_it_stands_in(tmp_path: Path) -> None:
     """An error names the extended file if the bad value stands there, else the user's own."""
     lines = 'incident = [{ kind = "bad_build", game = "Tile Harbor", build = "1.9.0", country = "BR" }]\nplayers = 0'
     with pytest.raises(BadQuery, match=r"mine.toml: players"):
-        load_scenario(extended_demo(tmp_path, lines))
-    with pytest.raises(BadQuery, match=r"demo.toml: campaign\[0\].game = 'Ember Realms'"):
-        load_scenario(extended_demo(tmp_path, LIKE))
+        load_scenario(extended_calm(tmp_path, lines))
+    with pytest.raises(BadQuery, match=r"calm.toml: campaign\[0\].game = 'Ember Realms'"):
+        load_scenario(extended_calm(tmp_path, LIKE))
 
 
 def test_experiments_that_overlap_share_the_players(tmp_path: Path) -> None:
@@ -224,7 +229,30 @@ def test_experiments_that_overlap_share_the_players(tmp_path: Path) -> None:
     arms = 'variant = [{ id = "a" }, { id = "b" }]'
     both = "".join(f'[[experiment]]\nid = "e{i}"\ngame = "Tile Harbor"\nshare = 0.6\n{arms}\n' for i in (1, 2))
     with pytest.raises(BadQuery, match=r"experiment = 1.2 is the sum of the shares of \['e1', 'e2'\]"):
-        load_scenario(extended_demo(tmp_path, both))
+        load_scenario(extended_calm(tmp_path, both))
+
+
+@pytest.mark.parametrize(
+    ("lines", "key", "message"),
+    [
+        ('holiday = [{ name = "Off", day = 3, countries = ["CN"], play = 1 }]', "holiday[0].countries", "US, GB, JP"),
+        ('holiday = [{ name = "Off", day = 3, countries = ["US"], play = 9 }]', "holiday[0].play", "must be -4 to 4"),
+        (f"incident = [{{ {LEVEL}, level = 4, complete = 2, quits = 0 }}]", "incident[0].complete", "must be 0 to 1"),
+        (f"incident = [{{ {LEVEL}, level = 999, complete = 0, quits = 0 }}]", "incident[0].level", "must be 1 to 240"),
+        (f"incident = [{{ {SESSIONS}, share = 2, days = 1 }}]", "incident[0].share", "must be 0 to 1"),
+        (
+            f'incident = [{{ {SESSIONS}, share = 1, days = 1, platform = "web" }}]',
+            "incident[0].platform",
+            "android, ios",
+        ),
+        ("payday = 0", "payday", "must be more than 0"),
+    ],
+)
+def test_impossible_holidays_levels_and_losses_are_refused(tmp_path: Path, lines: str, key: str, message: str) -> None:
+    """Bad values of what the demo plants raise `BadQuery` with the key and the rule."""
+    with pytest.raises(BadQuery, match=re.escape(key)) as raised:
+        load_scenario(extended_calm(tmp_path, lines))
+    assert message in str(raised.value)
 
 
 def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
@@ -256,6 +284,6 @@ def test_a_scenario_cannot_extend_itself(tmp_path: Path) -> None:
 def test_impossible_delivery_and_dirt_are_refused(tmp_path: Path, lines: str, key: str, message: str) -> None:
     """Bad values of `delivery` and `dirt` raise `BadQuery` with file, key and rule."""
     with pytest.raises(BadQuery, match=re.escape(key)) as raised:
-        load_scenario(extended_demo(tmp_path, lines))
+        load_scenario(extended_calm(tmp_path, lines))
     assert str(raised.value).startswith(f"mine.toml: {key} ")
     assert message in str(raised.value)

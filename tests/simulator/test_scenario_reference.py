@@ -51,10 +51,10 @@ def test_the_example_of_a_scenario_can_be_played(tmp_path: Path) -> None:
     """It takes from the demo what it does not give, and merges the game that is like another."""
     (tmp_path / "mine.toml").write_text(code("toml", "Writing a scenario"))
     scenario = load_scenario(tmp_path / "mine.toml")
-    assert (scenario.name, scenario.players, scenario.days) == ("mine", 5000, load_scenario("demo").days)
+    assert (scenario.name, scenario.players, scenario.days) == ("mine", 5000, load_scenario("calm").days)
     (game,) = scenario.games
     assert (game.retention.d1, game.retention.d1_and_d7) == (0.37, None)
-    assert game.ads == load_scenario("demo").games[0].ads
+    assert game.ads == load_scenario("calm").games[0].ads
 
 
 def test_the_example_of_retention_runs() -> None:

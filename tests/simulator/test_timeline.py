@@ -280,7 +280,7 @@ def test_an_experiment_takes_players_who_install_while_it_runs(played: PlayedSce
 @pytest.mark.slow
 def test_an_arm_that_spends_more_has_more_payers() -> None:
     """`spend = 2` multiplies the odds of paying by e squared, in that arm only."""
-    scenario = only(load_scenario("demo", players=8000, days=20), "Rooftop Dash")
+    scenario = only(load_scenario("calm", players=8000, days=20), "Rooftop Dash")
     test = change(scenario.experiments[0], day=0, days=None, share=1.0)
     moved = change(test, variants=(test.variants[0], change(test.variants[1], spend=2.0)))
     ledger = ledger_of(change(scenario, experiments=(moved,)))

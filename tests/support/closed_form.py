@@ -3,8 +3,8 @@
 Activity is exact: the installs of each day times the closed form of `retention_model`, less the players a bad build
 drives away, and none on silent days. Play rests on two measurements of a simulated sample: the mean rounds of a
 session, and the rounds of each player in all. Ads are then exact by day, platform, tier and format, including
-network outages. Left out are effects of incidents on the sample, and the end of the scenario, which cuts off the last
-sessions.
+network outages. Left out are holidays, lost sessions, hard levels, what campaigns and paydays do to purchases, other
+effects of incidents on the sample, and the end of the scenario, which cuts off the last sessions.
 """
 
 from __future__ import annotations

@@ -653,7 +653,7 @@ def _worlds(seeds: int) -> Iterator[Figure]:
     """Boards of the simulated games, without a fault and with three."""
     false, held, widths, series = [], [], [], []
     for seed in range(1, seeds + 1):
-        scores = health.score_days(health.daily(_answers("demo", seed)))
+        scores = health.score_days(health.daily(_answers("calm", seed)))
         last = scores[scores["timestamp"] == scores["timestamp"].max()]
         false.append(bool(last["is_flagged"].any()))
         known = last[last["change_low"].notna()]

@@ -15,7 +15,7 @@ import pyarrow as pa
 from gamelens.simulator.events.event_json import AD_ACTIONS, VENDOR_FORMATS, BlockIds, Texts
 from gamelens.simulator.population.arrays import Flags, Ints
 from gamelens.simulator.population.behaviour import DESIGN_IDS, SEVERITIES, EventSlot, PlayedBlock
-from gamelens.simulator.population.installs import arms_of, publishers_of
+from gamelens.simulator.population.installs import arms_of, charged, publishers_of
 from gamelens.simulator.population.players import DEVICES
 from gamelens.simulator.scenarios.game_profile import GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
@@ -123,7 +123,7 @@ def event_columns_of(
         "ilrd_id": place_texts(ids.impression, is_shown),
         "ilrd_nano": _numbers(ad.micros[round_] * 1000, is_shown),
         "ilrd_currency": _names([ads.currency], nothing, is_shown),
-        "amount": _numbers(prices[block.money.item[round_], country], is_bought),
+        "amount": _numbers(charged(prices[block.money.item[round_], country], arms, arm), is_bought),
         "currency": _names(currencies, country, is_bought),
         "length": _numbers(block.sessions.length_s[session], slot == EventSlot.SESSION_END),
         "severity": _names(SEVERITIES, rounds.severity[round_], slot == EventSlot.ERROR),

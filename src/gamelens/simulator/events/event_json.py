@@ -133,6 +133,13 @@ class _SlotEvents:
         ].tolist()
         return countries
 
+    def arms(self) -> list[int]:
+        """Return the positions in the game's arms, or -1."""
+        arms: list[int] = self.block.players.arm[
+            self.block.sessions.player[self.block.events.session[self.positions]]
+        ].tolist()
+        return arms
+
 
 def _opening(**fields: Any) -> bytes:
     """Return a JSON object without its closing brace."""
@@ -191,13 +198,16 @@ def _grant(events: _SlotEvents) -> Iterable[bytes]:
 
 def _business(events: _SlotEvents) -> Iterable[bytes]:
     currencies = [events.scenario.country(code).currency for code in events.game.countries]
+    arms = arms_of(events.game, scenario=events.scenario)
     bought = events.rounds(events.block.money.item, events.block.money.transaction)
-    for item, transaction, country in zip(*bought, events.countries(), strict=True):
+    for item, transaction, country, arm in zip(*bought, events.countries(), events.arms(), strict=True):
         sold, currency = events.game.purchases.items[item], currencies[country]
+        usual = sold.price[currency]
+        factor = arms[arm].variant.price if arm >= 0 else 1.0
         yield _opening(
             category="business",
             event_id=sold.id,
-            amount=sold.price[currency],
+            amount=max(round(usual * factor), 1),
             currency=currency,
             transaction_num=transaction,
             cart_type="shop",

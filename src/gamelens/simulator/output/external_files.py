@@ -6,7 +6,7 @@ publishers the players were bought from, and a game ranks high in the store whil
 with the same last day gives the same bytes.
 
     ad_spend.csv        Day, Game, Channel, Geo, Spend   in euros, Britain is "UK", a few lines are billed in two parts
-    holidays.csv        date, country, holiday           those whose date follows from a rule
+    holidays.csv        date, country, holiday           those whose date follows from a rule, and those of the scenario
     store_rank.csv      Date, App, Country, Rank         the store of one country; beyond the chart it says "200+"
     exchange_rates.csv  date, usd_per_eur, usd_per_gbp   no rates on Saturdays and Sundays, as banks have it
     google_ads.csv      the part of Google Ads as its own export: lines above, a column of currencies, a total
@@ -118,7 +118,15 @@ def outside_files(scenario: Scenario, *, ends_on: date | None = None) -> dict[st
         "google_ads.csv": google,
         "meta_ads.csv": _of_meta(spend, days),
         "holidays.csv": sorted(
-            row for country in scenario.countries for row in holidays(country.code, days[0], days[-1])
+            [
+                *(row for country in scenario.countries for row in holidays(country.code, days[0], days[-1])),
+                *(
+                    (days[holiday.day].isoformat(), code, holiday.name)
+                    for holiday in scenario.holidays
+                    if holiday.day < scenario.days
+                    for code in holiday.countries
+                ),
+            ]
         ),
         "store_rank.csv": _ranks(scenario, days),
         "exchange_rates.csv": [
@@ -152,9 +160,10 @@ def _spend(scenario: Scenario, days: Sequence[date], usd_per_eur: Floats) -> lis
         price_factor = _MAX_PRICE_FACTOR ** rng.uniform(-1, 1, len(install_plan.publishers))
         for place, publisher in enumerate(install_plan.publishers):
             sources = install_plan.publisher == place
-            bought = count * np.einsum("sd,sc->dc", install_plan.installs[sources], install_plan.country[sources])
-            noise = rng.lognormal(0, _BILLING_NOISE, bought.shape)
-            euros = bought * noise * costs * price_factor[place] / usd_per_eur[:, None]
+            paid_for = install_plan.installs[sources] * install_plan.cost[sources, None]
+            billed = count * np.einsum("sd,sc->dc", paid_for, install_plan.country[sources])
+            noise = rng.lognormal(0, _BILLING_NOISE, billed.shape)
+            euros = billed * noise * costs * price_factor[place] / usd_per_eur[:, None]
             rows += [
                 (
                     (days[day].isoformat(), game.title, publisher, _COUNTRY_NAMES.get(code, code)),

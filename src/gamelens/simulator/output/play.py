@@ -158,7 +158,7 @@ def block_tasks(scenario: Scenario) -> Iterator[BlockTask]:
 def play_task(scenario: Scenario, begins: date, task: BlockTask) -> tuple[PlayedBlock, BlockIds]:
     """Simulate the players of *task* from *begins* on, and draw all ids."""
     game: GameProfile = scenario.games[task.game]
-    players_rng, behaviour_rng, ids_rng = (np.random.default_rng(child) for child in _seeds(scenario, task)[:3])
+    players_rng, behaviour_rng, ids_rng, _, faults_rng = map(np.random.default_rng, _seeds(scenario, task))
     players = draw_players(
         task.players,
         game=game,
@@ -168,7 +168,9 @@ def play_task(scenario: Scenario, begins: date, task: BlockTask) -> tuple[Played
         rng=players_rng,
     )
     first_day_s = (begins - EPOCH).days * DAY_S
-    block = play_block(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=behaviour_rng)
+    block = play_block(
+        players, game=game, scenario=scenario, first_day_s=first_day_s, rng=behaviour_rng, faults_rng=faults_rng
+    )
     return block, draw_ids(block, game=game, rng=ids_rng)
 
 
@@ -194,8 +196,8 @@ def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str
 
 
 def _seeds(scenario: Scenario, task: BlockTask) -> list[np.random.SeedSequence]:
-    """Return the seeds of a block: players, behaviour, ids, and delivery with defects."""
-    return np.random.SeedSequence(scenario.seed, spawn_key=(task.game, task.block)).spawn(4)
+    """Return the seeds of a block: players, behaviour, ids, delivery with defects, and faults of the game."""
+    return np.random.SeedSequence(scenario.seed, spawn_key=(task.game, task.block)).spawn(5)
 
 
 def map_in_order(work: Callable[[_Task], _Done], tasks: Iterable[_Task], *, workers: int) -> Iterator[_Done]:

@@ -28,6 +28,7 @@ from gamelens.simulator.population.players import Players
 from gamelens.simulator.population.session_times import DAY_S, Sessions, begin_sessions, time_events
 from gamelens.simulator.scenarios.game_profile import Economy, GameProfile
 from gamelens.simulator.scenarios.scenario import Scenario
+from gamelens.simulator.scenarios.timeline import HardLevel, LostSessions
 
 TUTORIAL_ROUNDS: Final = 3
 MOST_ROUNDS: Final = 400
@@ -99,17 +100,41 @@ class PlayedBlock:
 
 
 def play_block(
-    players: Players, *, game: GameProfile, scenario: Scenario, first_day_s: int, rng: np.random.Generator
+    players: Players,
+    *,
+    game: GameProfile,
+    scenario: Scenario,
+    first_day_s: int,
+    rng: np.random.Generator,
+    faults_rng: np.random.Generator,
 ) -> PlayedBlock:
     """Simulate *players* from *first_day_s* (epoch seconds) to the end of the scenario.
 
-    Sessions that run past the end are cut off.
+    Sessions that run past the end are cut off. *faults_rng* draws who meets a broken SDK or a hard level, so that all
+    else is as in the same scenario without it.
     """
     planned = begin_sessions(players, game=game, scenario=scenario, first_day_s=first_day_s, rng=rng)
     session = np.repeat(np.arange(len(planned.player)), rounds_by_session(planned, game=game, rng=rng))
     player = planned.player[session]
-    money = draw_money(player, day=planned.day[session], players=players, game=game, scenario=scenario, rng=rng)
-    rounds, has_slot = _play_rounds(session, player, money, game=game, rng=rng)
+    money = draw_money(
+        player,
+        day=planned.day[session],
+        players=players,
+        game=game,
+        scenario=scenario,
+        first_day_s=first_day_s,
+        rng=rng,
+    )
+    rounds, has_slot = _play_rounds(
+        session,
+        player,
+        planned.day[session],
+        money,
+        game=game,
+        walls=walls_of(game, scenario=scenario),
+        rng=rng,
+        faults_rng=faults_rng,
+    )
     round_, slot = np.nonzero(has_slot)
     times = np.ones(len(slot), dtype=np.int64)  # a break has a request for each network asked
     requests = np.flatnonzero(slot == EventSlot.AD_REQUEST)
@@ -117,7 +142,9 @@ def play_block(
     round_, slot = np.repeat(round_, times), np.repeat(slot, times)
     session_of_event = session[round_]
     sessions, ts_s = time_events(planned, session_of_event, players=players, first_day_s=first_day_s, rng=rng)
-    is_inside = ts_s < first_day_s + scenario.days * DAY_S
+    is_inside = (ts_s < first_day_s + scenario.days * DAY_S) & ~lost_sessions(
+        planned, players, game=game, scenario=scenario, rng=faults_rng
+    )[session_of_event]
     round_, slot = round_[is_inside], slot[is_inside]
     # Ad requests name the networks in the order they are asked, other ad events the network asked last.
     ad, network = money.ad, np.zeros(len(slot), dtype=np.int64)
@@ -137,8 +164,58 @@ def rounds_by_session(sessions: Sessions, *, game: GameProfile, rng: np.random.G
     return rounds
 
 
+def lost_sessions(
+    sessions: Sessions, players: Players, *, game: GameProfile, scenario: Scenario, rng: np.random.Generator
+) -> Flags:
+    """Draw the sessions of which no event is sent, because the SDK is broken."""
+    lost = np.zeros(len(sessions.player), dtype=np.bool_)
+    for incident in scenario.incidents_of(game):
+        if isinstance(incident, LostSessions):
+            where = np.array([incident.platform in (None, name) for name in game.platforms])
+            is_affected = (sessions.day >= incident.day) & (sessions.day < incident.day + incident.days)
+            is_affected &= where[players.platform[sessions.player]]
+            lost |= is_affected & (rng.random(len(lost)) < incident.share)
+    return lost
+
+
+def walls_of(game: GameProfile, *, scenario: Scenario) -> list[HardLevel]:
+    """Return the levels of *game* that become too hard."""
+    return [incident for incident in scenario.incidents_of(game) if isinstance(incident, HardLevel)]
+
+
+def hold_back(
+    player: Ints, day: Ints, completes: Ints, is_finished: Flags, wall: HardLevel, *, rng: np.random.Generator
+) -> tuple[Ints, Flags]:
+    """Return the completed rounds once *wall* stands, and a mask of the rounds that are played at all.
+
+    A player who reaches the level while it is hard stays at it until a round of it is completed, with
+    `wall.complete` times the usual chance, or leaves for good.
+    """
+    level = 1 + sum_before(completes, player)
+    is_on = (day >= wall.day) & ((wall.days is None) | (day < wall.day + (wall.days or 0)))
+    # Those who reached the level before it became hard have it behind them, or play it as hard from now on.
+    arrived = np.flatnonzero(is_on & (level == wall.level))
+    at_wall = np.zeros(len(player), dtype=np.int64)
+    at_wall[arrived[run_starts(player[arrived])]] = 1
+    has_arrived = (sum_before(at_wall, player) + at_wall) > 0
+    succeeds = has_arrived & (completes == 1) & (rng.random(len(player)) < np.where(is_on, wall.complete, 1.0))
+    is_past = sum_before(succeeds.astype(np.int64), player) > 0
+    is_stuck = has_arrived & ~is_past
+    held = np.where(is_stuck, succeeds, completes).astype(np.int64)
+    leaves = is_stuck & is_on & is_finished & (held == 0) & (rng.random(len(player)) < wall.quits)
+    return held, sum_before(leaves.astype(np.int64), player) == 0
+
+
 def _play_rounds(
-    session: Ints, player: Ints, money: BlockMoney, *, game: GameProfile, rng: np.random.Generator
+    session: Ints,
+    player: Ints,
+    day: Ints,
+    money: BlockMoney,
+    *,
+    game: GameProfile,
+    walls: list[HardLevel],
+    rng: np.random.Generator,
+    faults_rng: np.random.Generator,
 ) -> tuple[Rounds, Flags]:
     """Draw the rounds, and the slots that each takes, shape (rounds, slots)."""
     spec, count, ad, is_first = game.progression, len(session), money.ad, run_starts(session)
@@ -146,6 +223,10 @@ def _play_rounds(
     chance = spec.easy + (spec.hard - spec.easy) * np.minimum(played / spec.hardens_after, 1)
     is_finished = rng.random(count) >= spec.quits
     finish = (rng.random(count) < chance).astype(np.int64)
+    is_played = np.ones(count, dtype=np.bool_)
+    for wall in walls:
+        held, is_there = hold_back(player, day, is_finished * finish, is_finished, wall, rng=faults_rng)
+        finish, is_played = np.where(is_finished, held, finish), is_played & is_there
     completes, fails = is_finished * finish, is_finished * (1 - finish)
     level = 1 + sum_before(completes, player)
     grant = np.array([*(item.grants for item in game.purchases.items), 0])[money.item]
@@ -158,13 +239,14 @@ def _play_rounds(
     has_slot[:, EventSlot.DESIGN] = (played < TUTORIAL_ROUNDS) | (rng.random(count) < 0.15)
     has_slot[:, EventSlot.ERROR] = rng.random(count) < 0.004
     has_slot[:, EventSlot.USER] = is_first
-    has_slot[:, EventSlot.SESSION_END] = np.append(is_first[1:], True)
+    has_slot[:, EventSlot.SESSION_END] = np.append(is_first[1:], True) | ~np.append(is_played[1:], True)
     has_slot[:, EventSlot.BUSINESS] = money.item >= 0
     has_slot[:, EventSlot.AD_REQUEST] = ad.request_count > 0
     has_slot[:, EventSlot.AD_FAILED] = (ad.request_count > 0) & ~ad.is_shown
     has_slot[:, EventSlot.AD_SHOW] = has_slot[:, EventSlot.IMPRESSION] = ad.is_shown
     has_slot[:, EventSlot.AD_CLICK] = ad.is_shown & ad.is_clicked
     has_slot[:, EventSlot.AD_REWARD] = ad.is_shown & ad.is_rewarded
+    has_slot &= is_played[:, None]
     rounds = Rounds(
         session=session,
         level=np.minimum(level, spec.levels),

@@ -27,6 +27,8 @@ class InstallPlan:
     publisher: Ints  # position of each source's publisher, or -1
     publishers: tuple[str, ...]
     stay: Floats  # share of the players of each source who do not drop out at once
+    spend: Floats  # step on the logit scale of the chance that a player of each source ever pays
+    cost: Floats  # cost of an install of each source as a multiple of the usual one
 
 
 def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) -> InstallPlan:
@@ -68,6 +70,8 @@ def plan_installs(game: GameProfile, *, scenario: Scenario, first_weekday: int) 
         publisher=np.array([-1 if name is None else publishers.index(name) for name in names]),
         publishers=publishers,
         stay=np.array([1.0] * len(ordinary_sources) + [campaign.stay for campaign in campaigns]),
+        spend=np.array([0.0] * len(ordinary_sources) + [campaign.spend for campaign in campaigns]),
+        cost=np.array([1.0] * len(ordinary_sources) + [campaign.cost for campaign in campaigns]),
     )
 
 
@@ -143,3 +147,10 @@ def steps(arms: list[Arm], effect: str, arm: Ints) -> Floats:
     """
     by_arm = np.array([*(getattr(test_arm.variant, effect) for test_arm in arms), 0.0])
     return by_arm[arm]
+
+
+def charged(cents: Ints, arms: list[Arm], arm: Ints) -> Ints:
+    """Return what players of these arms pay for items of the usual price *cents*, in whole hundredths."""
+    factors = np.array([*(test_arm.variant.price for test_arm in arms), 1.0])
+    paid: Ints = np.maximum(np.rint(cents * factors[arm]), 1).astype(np.int64)
+    return paid

@@ -22,6 +22,8 @@ from gamelens.simulator.scenarios.scenario import Scenario
 FAIL_REASONS: Final = ("no_fill", "offline", "unable_to_precache", "internal_error", "unknown")
 FAIL_SHARES: Final = shares([70, 12, 9, 6, 3])
 ECPM_SIGMA: Final = 0.6
+PAYDAYS: Final = (1, 15)
+"""Days of the month on which wages are paid: once or twice a month in most countries."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -52,13 +54,28 @@ class BlockMoney:
 
 
 def draw_money(
-    player: Ints, *, day: Ints, players: Players, game: GameProfile, scenario: Scenario, rng: np.random.Generator
+    player: Ints,
+    *,
+    day: Ints,
+    players: Players,
+    game: GameProfile,
+    scenario: Scenario,
+    first_day_s: int,
+    rng: np.random.Generator,
 ) -> BlockMoney:
     """Draw ads and purchases of rounds.
 
-    *player* holds the position of each round's player, ascending, and *day* its day of the scenario.
+    *player* holds the position of each round's player, ascending, and *day* its day of the scenario, which begins at
+    *first_day_s* (epoch seconds).
     """
-    item = _draw_purchases(player, day - players.install_day[player], players, game=game, rng=rng)
+    item = _draw_purchases(
+        player,
+        day - players.install_day[player],
+        players,
+        game=game,
+        eager=_eagerness(day, first_day_s, scenario),
+        rng=rng,
+    )
     transaction = np.zeros(len(item), dtype=np.int64)
     bought = np.flatnonzero(item >= 0)
     payer = player[bought]
@@ -104,12 +121,19 @@ def _draw_ads(
     return AdBreaks(**by_round, order=waterfall.order)
 
 
+def _eagerness(day: Ints, first_day_s: int, scenario: Scenario) -> Floats:
+    """Return how much likelier a purchase is in rounds on these days than on others: more on paydays."""
+    date = np.datetime64(first_day_s, "s").astype("datetime64[D]") + np.arange(scenario.days)
+    day_of_month = (date - date.astype("datetime64[M]")).astype(np.int64) + 1
+    return np.where(np.isin(day_of_month, PAYDAYS), scenario.payday, 1.0)[day]
+
+
 def _draw_purchases(
-    player: Ints, age_days: Ints, players: Players, *, game: GameProfile, rng: np.random.Generator
+    player: Ints, age_days: Ints, players: Players, *, game: GameProfile, eager: Floats, rng: np.random.Generator
 ) -> Ints:
     """Draw the item bought in each round, or -1.
 
-    Each payer makes a geometric number of purchases, spread over the player's rounds.
+    Each payer makes a geometric number of purchases, spread over the player's rounds, with the weights *eager*.
     """
     spec = game.purchases
     purchase_count = rng.geometric(1 / spec.per_payer, len(players))
@@ -117,6 +141,7 @@ def _draw_purchases(
     rounds = np.flatnonzero(players.is_payer[player])
     # Exponential times, longer for rounds of less weight: the earliest are a weighted draw without replacement.
     sort_key = rng.exponential(size=len(rounds)) * np.exp(np.minimum(age_days[rounds] / spec.fade_days, 500))
+    sort_key /= eager[rounds]
     rounds = rounds[np.lexsort((sort_key, player[rounds]))]
     payer = player[rounds]
     rank = np.arange(len(payer)) - np.searchsorted(payer, payer, side="left")

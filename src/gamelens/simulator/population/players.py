@@ -87,10 +87,11 @@ def draw_players(
         rng=rng,
         chance=chance,
         drop_out=steps(arms, "drop_out", arm),
+        more=holiday_steps(game, scenario=scenario)[country],
         quits_at_once=1
         - install_plan.stay[source] * staying_share(install_day, country, platform, game=game, scenario=scenario),
     )
-    payers = shifted(np.full(count, game.purchases.payers), steps(arms, "spend", arm))
+    payers = shifted(np.full(count, game.purchases.payers), steps(arms, "spend", arm) + install_plan.spend[source])
     return Players(
         install_day=install_day,
         active=active & open_days(game, scenario=scenario),
@@ -123,13 +124,14 @@ def draw_active(
     rng: np.random.Generator,
     chance: Floats | None = None,
     drop_out: Floats | float = 0.0,
+    more: Floats | None = None,
     quits_at_once: Floats | float = 0.0,
 ) -> Flags:
     """Draw the days on which each player is active, shape (players, days).
 
     *chance* is each player's probability to play on a day, by default from `draw_chances`. *drop_out* is a step on
-    the logit scale, added to the step of *activity*, and *quits_at_once* the probability to drop out right after the
-    install day.
+    the logit scale, added to the step of *activity*, *more* a step for *chance* by player and day, and *quits_at_once*
+    the probability to drop out right after the install day.
     """
     count = len(install_day)
     p = draw_chances(count, activity=activity, rng=rng) if chance is None else chance
@@ -138,9 +140,18 @@ def draw_active(
     survived = np.minimum(rng.geometric(np.clip(theta, 1e-12, 1)) - 1, days)
     survived = np.where(rng.random(count) < quits_at_once, 0, survived)
     age = np.arange(days)[None, :] - install_day[:, None]
-    plays = rng.random((count, days)) < p[:, None]
+    plays = rng.random((count, days)) < (p[:, None] if more is None or not more.any() else shifted(p[:, None], more))
     active: Flags = (age == 0) | ((age > 0) & (age <= survived[:, None]) & plays)
     return active
+
+
+def holiday_steps(game: GameProfile, *, scenario: Scenario) -> Floats:
+    """Return the step of the chance to play by country of *game* and day, 0 without a holiday."""
+    found = np.zeros((len(game.countries), scenario.days))
+    for holiday in scenario.holidays:
+        if holiday.day < scenario.days:
+            found[[code in holiday.countries for code in game.countries], holiday.day] += holiday.play
+    return found
 
 
 def staying_share(install_day: Ints, country: Ints, platform: Ints, *, game: GameProfile, scenario: Scenario) -> Floats:

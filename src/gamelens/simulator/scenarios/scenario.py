@@ -12,8 +12,9 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
+from gamelens.simulator.scenarios.causes import Cause, causes_of
 from gamelens.simulator.scenarios.game_profile import CountryProfile, GameProfile
-from gamelens.simulator.scenarios.timeline import Campaign, Incident, ScenarioExperiment
+from gamelens.simulator.scenarios.timeline import Campaign, Holiday, Incident, ScenarioExperiment
 from gamelens.simulator.scenarios.toml_tables import read_scenario_file
 from gamelens.simulator.scenarios.validation import (
     Days,
@@ -93,6 +94,8 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
     campaigns: tuple[Campaign, ...] = msgspec.field(name="campaign", default=())
     experiments: tuple[ScenarioExperiment, ...] = msgspec.field(name="experiment", default=())
     incidents: tuple[Incident, ...] = msgspec.field(name="incident", default=())
+    holidays: tuple[Holiday, ...] = msgspec.field(name="holiday", default=())
+    payday: Positive = 1.0
     delivery: DeliveryProfile | None = None
     dirt: DirtProfile | None = None
 
@@ -126,6 +129,16 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
     def is_clean(self) -> bool:
         """Whether every event is sent once, in time and without defects."""
         return self.delivery is None and self.dirt is None
+
+    @property
+    def causes(self) -> tuple[Cause, ...]:
+        """What this scenario plants on top of ordinary days, in the order of its file: kind, where, when and size."""
+        return tuple(causes_of(self.campaigns, self.experiments, self.incidents, self.holidays, builds=self._released))
+
+    @property
+    def _released(self) -> dict[tuple[str, str], int]:
+        """The day of each build, by the title of its game and its name."""
+        return {(game.title, build.name): build.day for game in self.games for build in game.builds}
 
     def players_by_game(self) -> list[int]:
         """Return the number of players of each game, rounded so that they add up to *players*.
@@ -186,6 +199,12 @@ class Scenario(ScenarioTable, frozen=True, kw_only=True):
                     named = getattr(entry, field, None) or ()
                     for name in (named,) if isinstance(named, str) else named:
                         check_one_of(f"{table}.{number}.{field}", name, names)
+                if level := getattr(entry, "level", None):
+                    Within(1, game.progression.levels)(f"{table}.{number}.level", level)
+        codes = [country.code for country in self.countries]
+        for number, holiday in enumerate(self.holidays):
+            for code in holiday.countries:
+                check_one_of(f"holiday.{number}.countries", code, codes)
         # A player is in at most one experiment, so experiments that run at the same time share the players of a game.
         for game in self.games:
             experiments = self.experiments_of(game)

@@ -1,7 +1,7 @@
-"""The scenario tables of paid installs, campaigns, experiments and incidents.
+"""The scenario tables of paid installs, campaigns, experiments, incidents and holidays.
 
-Days are counted from the first day of the scenario (0). Entries after its end have no effect. Each entry names its game
-by title.
+Days are counted from the first day of the scenario (0). Entries after its end have no effect. All but holidays, which
+are days of every game, name their game by title.
 """
 
 from __future__ import annotations
@@ -62,10 +62,12 @@ class Campaign(ScenarioTable, frozen=True, kw_only=True):
     countries: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
     stay: Share = 1.0
+    spend: EffectStep = 0.0
+    cost: Positive = 1.0
 
 
 class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
-    """A variant of an experiment, with its effects as steps on the logit scale."""
+    """A variant of an experiment: its effects as steps on the logit scale, and its prices as multiples of the usual."""
 
     at: ClassVar[str] = "experiment.variant."
 
@@ -74,6 +76,7 @@ class ScenarioVariant(ScenarioTable, frozen=True, kw_only=True):
     play: EffectStep = 0.0
     drop_out: EffectStep = 0.0
     spend: EffectStep = 0.0
+    price: Positive = 1.0
 
 
 class ScenarioExperiment(ScenarioTable, frozen=True, kw_only=True):
@@ -156,4 +159,49 @@ class GameSilence(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", ta
     days: Days
 
 
-Incident = NetworkOutage | PriceChange | BadBuild | GameSilence
+class LostSessions(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="lost_sessions"):
+    """A broken SDK: of the sessions on one platform, *share* send nothing for some days.
+
+    They were played all the same, so players come back as before, but nobody hears of them.
+    """
+
+    at: ClassVar[str] = "incident."
+
+    game: str
+    share: Share
+    day: Day
+    days: Days
+    platform: str | None = None
+
+
+class HardLevel(ScenarioTable, frozen=True, kw_only=True, tag_field="kind", tag="hard_level"):
+    """A level that became too hard: its rounds are completed *complete* times as often as before.
+
+    After each round of it that is not completed, *quits* of the players leave for good.
+    """
+
+    at: ClassVar[str] = "incident."
+
+    game: str
+    level: Annotated[int, Within(1, 100_000)]
+    complete: Share
+    quits: Share
+    day: Day
+    days: Days | None = None
+
+
+class Holiday(ScenarioTable, frozen=True, kw_only=True):
+    """A day off in some countries: more of the players there play, in every game.
+
+    *play* is a step on the logit scale of the chance that a player who has not dropped out plays on the day.
+    """
+
+    at: ClassVar[str] = "holiday."
+
+    name: Name
+    day: Day
+    countries: tuple[str, ...]
+    play: EffectStep
+
+
+Incident = NetworkOutage | PriceChange | BadBuild | GameSilence | LostSessions | HardLevel
