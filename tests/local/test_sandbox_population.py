@@ -10,7 +10,15 @@ import msgspec
 import pytest
 
 from gamelens.errors import Refused
-from gamelens.local.sandbox_population import PopulationRecord, ensure_populated, populate, population_id, today
+from gamelens.local.sandbox_population import (
+    PopulationRecord,
+    ensure_populated,
+    play_unsent,
+    populate,
+    populate_at_once,
+    population_id,
+    today,
+)
 from gamelens.sandbox.storage.inbox import open_store
 from gamelens.simulator import load_scenario
 from support.killable_sandbox import Service
@@ -45,6 +53,40 @@ def test_players_that_wait_are_processed_and_not_played_again(service: Service, 
         assert ensure_populated(service.ready, tmp_path / "state", "small", say=steps.append) == (played(), True)
         assert count_events(service) > 0
     assert steps == ["processing"]
+
+
+def test_a_population_at_once_has_each_event_of_its_days(tmp_path: Path) -> None:
+    """All days but the last are loaded and the last is sent, and they are those of the scenario."""
+    scenario, steps = load_scenario("small", players=90, days=20), list[str]()
+    service = Service(tmp_path)
+    try:
+        record = populate_at_once(service.ready, tmp_path / "state", scenario, say=steps.append)
+        service.process()
+        answer = service.client().query("event_count", over="last 20 complete days")
+    finally:
+        service.stop()
+    assert steps == ["loading", "sending the last day"]
+    assert 0 < record.events < record.loaded
+    assert record.events + record.loaded == play_unsent(scenario).events == answer.event_count.sum()
+    assert answer[answer.timestamp == answer.timestamp.max()].event_count.sum() == record.events
+
+
+def test_many_players_are_loaded_and_few_are_sent(tmp_path: Path) -> None:
+    """Scenario files of 5,000 players and of 50, and the record of what is there."""
+    for name, players in (("many", 5_000), ("few", 50)):
+        lines = f'extends = "calm"\nname = "{name}"\nplayers = {players}\ndays = 2\ncampaign = []\n'
+        (tmp_path / f"{name}.toml").write_text(lines)
+    state = tmp_path / "state"
+    service = Service(tmp_path)
+    try:
+        record, was_there = ensure_populated(service.ready, state, str(tmp_path / "many.toml"))
+        again = ensure_populated(service.ready, state, str(tmp_path / "many.toml"))
+        few, _ = ensure_populated(service.ready, state, str(tmp_path / "few.toml"))
+    finally:
+        service.stop()
+    assert (was_there, again) == (False, (record, True))
+    assert record.loaded > 0
+    assert (few.loaded, few.events > 0) == (0, True)
 
 
 def test_a_scenario_that_is_too_long_for_the_sandbox_is_refused(service: Service) -> None:

@@ -16,6 +16,7 @@ from gamelens.sandbox.control.control_app import control_app
 from gamelens.sandbox.options import SandboxOptions
 from gamelens.sandbox.server import Sandbox
 from gamelens.sandbox.state.clock import Clock
+from gamelens.simulator import load_scenario, play_columns
 from gamelens.wire.signing import sign
 from support.app_requests import Call, call
 from support.game_events import NOW, event
@@ -264,6 +265,27 @@ def test_reset_deletes_events_and_keeps_keys(control_api: Call, stage: Stage) ->
     assert metric_value(stage) == 0
     assert not list(stage.sandbox.lake.root.rglob("*.parquet"))
     assert stage.game("1002").secret_key == keys
+
+
+def test_files_that_wait_are_loaded_into_a_sandbox_without_events(control_api: Call, stage: Stage) -> None:
+    """`POST /load` takes the files of the folder `load`, once, and none where events are (Wire 5.1, Control API)."""
+    folder = stage.sandbox.options.state / "load"
+    for status in (200, 503, 503):
+        folder.mkdir()
+        scenario = load_scenario("small", players=20, days=3)
+        play_columns(scenario, folder, ends_on=NOW.date(), game_ids=["1001", "1002", "2001"])
+        answer = control_api("POST", "/load")
+        assert answer.status_code == status
+        assert not folder.exists()
+        if status == 200:
+            assert answer.json() == json.loads(control_api("GET", "/summary").content)["available"]
+            assert stage.sandbox.lake.snapshot("acme").rows("events") > 100
+            stage.submit([event(event_uuid="u")])
+            stage.process()
+        else:
+            assert "events already" in answer.text
+    control_api("POST", "/reset")
+    assert not list(stage.sandbox.lake.root.rglob("*.parquet"))
 
 
 def test_after_a_reset_all_counts_start_at_zero(control_api: Call, stage: Stage) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import shutil
 from collections.abc import Callable, Iterator
@@ -172,6 +173,27 @@ def test_an_event_that_was_written_is_not_received_again(
     submit(stage, next(play(SCENARIO, ends_on=ENDS_ON, game_ids=GAME_IDS)))
     stage.process()
     assert rows(stage).equals(before)
+
+
+@pytest.mark.parametrize("day", [1, 29])
+def test_days_written_and_later_ones_sent_make_the_same_lake(sent: Stage, tmp_path: Path, day: int) -> None:
+    """Columns before a day and requests from it on have each event once."""
+    state = tmp_path / "state"
+    Stage(state).sandbox.close()  # which gives it its games
+    with open_bulk_load(state, clock=frozen_clock()) as lake:
+        lake.take(play_columns(SCENARIO, lake.folder, ends_on=ENDS_ON, game_ids=lake.game_ids, before_day=day))
+    stage = Stage(state)
+    with contextlib.closing(stage.sandbox):
+        for batch in play(SCENARIO, ends_on=ENDS_ON, game_ids=GAME_IDS, from_day=day):
+            submit(stage, batch)
+        stage.process()
+        assert rows(stage).equals(rows(sent))
+
+
+def test_days_of_a_dirty_scenario_are_not_left_out() -> None:
+    """Its events arrive on other days than they happen."""
+    with pytest.raises(BadQuery, match="must be 0"):
+        play(load_scenario("dirty"), from_day=3)
 
 
 def test_a_lake_that_was_written_cannot_be_verified(written: Stage) -> None:

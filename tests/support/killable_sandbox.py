@@ -90,6 +90,10 @@ class Service:
     def populate(self, *, days: int) -> None:
         """Submit and process a few events of each game on each of the last *days* days."""
         self.submit(days=days)
+        self.process()
+
+    def process(self) -> None:
+        """Process what was submitted."""
         self._http.post(f"{self.ready.console_url}/process", timeout=60).raise_for_status()
 
     def submit(self, *, days: int) -> None:

@@ -166,9 +166,11 @@ def demo(out: Path, scenario: str, as_json: bool) -> None:
         )
         return
     again = " (earlier today)" if done.was_populated else f" in {record.seconds:.0f} s"
+    events = record.events + record.loaded
     click.echo(
-        f"sent       {record.events:,} events of {record.players:,} players over {record.days} days, "
-        f"{record.requests:,} signed requests, {record.sent_bytes / 1e6:.0f} MB{again}\n"
+        f"played     {events:,} events of {record.players:,} players over {record.days} days{again}\n"
+        f"sent       {record.events:,} events{' of the last day' if record.loaded else ''}, "
+        f"{record.requests:,} signed requests, {record.sent_bytes / 1e6:.0f} MB\n"
         f"collected  {summary.accepted:,} accepted, {summary.rejected:,} rejected, "
         f"{summary.duplicate:,} duplicate, {summary.processed:,} processed\n"
         f"asked      {summary.metrics_requests:,} requests to the metrics service"

@@ -89,7 +89,7 @@ def _fill(
                 bar.total = estimated_events(load_scenario(scenario))
             bar.update(events)
 
-        return ensure_populated(ready, state, scenario, say=say, on_batch=count)
+        return ensure_populated(ready, state, scenario, workers=os.cpu_count() or 1, say=say, on_batch=count)
 
 
 def open_lab(*arguments: str) -> int:

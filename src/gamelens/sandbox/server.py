@@ -34,7 +34,7 @@ from gamelens.sandbox.http.rate_limiter import RateLimits
 from gamelens.sandbox.metrics.metrics_app import MetricsApp
 from gamelens.sandbox.options import Repeats, SandboxOptions
 from gamelens.sandbox.processing.compaction import compact
-from gamelens.sandbox.processing.pipeline import Report, commit_staged
+from gamelens.sandbox.processing.pipeline import LOADED, Report, commit_staged
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.processing.scheduler import Scheduler
 from gamelens.sandbox.state.clock import Clock
@@ -213,6 +213,19 @@ class Sandbox:
         self._totals.forget()
         self.live.forget(since_ts=int(self.clock.now_s()))
         self.metrics.forget_availability()
+
+    async def load(self) -> dict[str, str]:
+        """Make the files in `LOADED` the lake of the first organisation, and return the available intervals.
+
+        The files are gone afterwards, whether they were taken or not.
+        """
+        folder = self.options.state / LOADED
+        try:
+            await self.runs.load(self.tenants.organisations[0].name)
+        finally:
+            self.metrics.forget_availability()
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        return available_intervals(self.tenants, self.lake, self.clock)
 
     def set_scenario(self, name: str | None) -> None:
         """Store the name of the scenario that the events are of, for `GET /metrics/v1/interval`."""

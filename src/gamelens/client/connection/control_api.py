@@ -199,6 +199,16 @@ class ControlApi:
         """Process everything received and return each organisation's available interval by name."""
         return await self._call("POST", "/process", dict[str, str])
 
+    async def load(self) -> dict[str, str]:
+        """Make the files in the folder `load` of the state directory the lake of a sandbox without events.
+
+        Returns each organisation's available interval by name. The files are gone afterwards.
+
+        Raises:
+            ServiceError: there are events already.
+        """
+        return await self._call("POST", "/load", dict[str, str])
+
     async def reset(self) -> ControlSummary:
         """Delete every event and the scenario, keep the keys, and return the counts from then on."""
         return await self._call("POST", "/reset", ControlSummary)

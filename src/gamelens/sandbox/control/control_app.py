@@ -71,6 +71,9 @@ class SandboxControl(Protocol):
     async def process(self) -> dict[str, str]:
         """Process everything received, and return the available interval of each organisation."""
 
+    async def load(self) -> dict[str, str]:
+        """Make the files that wait in the state directory the lake, and return what is available."""
+
     async def reset(self) -> None:
         """Delete every event. Keys stay."""
 
@@ -93,6 +96,7 @@ def control_app(sandbox: SandboxControl, *, token: str) -> Starlette:
         ("GET", "/refused", handlers.refused),
         ("GET", "/summary", handlers.summary),
         ("POST", "/process", handlers.process),
+        ("POST", "/load", handlers.load),
         ("POST", "/reset", handlers.reset),
         ("POST", "/scenario", handlers.scenario),
         ("POST", "/clock", handlers.clock),
@@ -148,6 +152,9 @@ class _Handlers:
 
     async def process(self, _: Request) -> Response:
         return answer_json(await self._sandbox.process())
+
+    async def load(self, _: Request) -> Response:
+        return answer_json(await self._sandbox.load())
 
     async def reset(self, _: Request) -> Response:
         await self._sandbox.reset()

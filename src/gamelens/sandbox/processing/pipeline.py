@@ -30,6 +30,8 @@ from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.manifest import FileMark, LakePart, TakenFile
 
 _REPORT_EVERY_S: Final = 0.25
+LOADED: Final = "load"
+"""Folder of a state directory for files that `load` takes."""
 
 
 class RunProgress(msgspec.Struct, frozen=True):
@@ -103,6 +105,19 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
             reporter.tell_committed()
             shutil.rmtree(folder)
             after = up_to
+
+
+def load(state: Path, organisation: str, *, processed_ms: int) -> None:
+    """Make the files in `LOADED` of *state* the lake of *organisation*, which has no events.
+
+    They are Parquet files with the columns of `lake_schema.EVENT_COLUMNS`, named so that their order is that of days.
+
+    Raises:
+        Refused: the engine or the disk failed; the lake is as before.
+    """
+    paths = sorted((state / LOADED).glob("*.parquet"))
+    with opened_lake(state, failed="the lake could not be filled") as (lake, scratch):
+        commit_staged({organisation: paths}, lake, scratch, processed_ms=processed_ms, is_written=True)
 
 
 @contextlib.contextmanager

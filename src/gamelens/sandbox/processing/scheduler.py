@@ -22,7 +22,14 @@ from gamelens._files import disk_trouble
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import due_steps
 from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress
-from gamelens.sandbox.processing.worker import CompactionOrder, Order, RebuildOrder, carry_out, carry_out_in_worker
+from gamelens.sandbox.processing.worker import (
+    CompactionOrder,
+    LoadOrder,
+    Order,
+    RebuildOrder,
+    carry_out,
+    carry_out_in_worker,
+)
 from gamelens.sandbox.state.clock import Clock
 from gamelens.sandbox.state.state_directory import StateLock
 from gamelens.sandbox.storage.lake import Lake
@@ -75,6 +82,20 @@ class Scheduler:
         self._has_processed.set()
         if reasons := self._health.reasons() | reasons:
             raise Refused("; ".join(f"{name}: {reason}" if name else reason for name, reason in reasons.items()))
+
+    async def load(self, organisation: str) -> None:
+        """Make the files that wait in the state directory the lake of *organisation*, which has no events.
+
+        Raises:
+            Refused: there are events already, or the engine or the disk failed.
+        """
+        async with self.exclusively():
+            ((batches,),) = self._lake.store.execute("SELECT count(*) FROM batches")
+            if batches or self._lake.organisations():
+                raise Refused("there are events already: files are loaded into a sandbox without any (POST /reset)")
+            order = LoadOrder(organisation, round(self._clock.now_s() * 1000))
+            await carry_out_in_worker(self._state, order, lock=self._lock)
+            self._health.note_written()
 
     async def _process_each(self, *, with_paused: bool) -> dict[str, str]:
         """Process the organisations with new events, and return the reasons of failures by name."""

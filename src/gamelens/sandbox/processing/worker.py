@@ -1,4 +1,4 @@
-"""Processing, rebuilds and compaction in a process of their own.
+"""Processing, loads, rebuilds and compaction in a process of their own.
 
 The worker has a lower priority than the services. It shares its server's lock on the state directory, so that no other
 process can take the directory before both have ended. It ends when its standard input does, which happens when the
@@ -17,7 +17,7 @@ import msgspec
 
 from gamelens.errors import Refused
 from gamelens.sandbox.processing.compaction import compact
-from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, process
+from gamelens.sandbox.processing.pipeline import Report, RunOrder, RunProgress, load, process
 from gamelens.sandbox.processing.rebuild import rebuild
 from gamelens.sandbox.state.state_directory import StateLock
 
@@ -34,7 +34,14 @@ class CompactionOrder(msgspec.Struct, frozen=True, tag=True):
     """An order to compact the lake until nothing is due."""
 
 
-Order = RunOrder | RebuildOrder | CompactionOrder
+class LoadOrder(msgspec.Struct, frozen=True, tag=True):
+    """An order to make the files that wait in the state directory the lake of *organisation* (`pipeline.load`)."""
+
+    organisation: str
+    processed_ms: int
+
+
+Order = RunOrder | RebuildOrder | CompactionOrder | LoadOrder
 
 
 def carry_out(state: Path, order: Order, *, report: Report | None = None) -> None:
@@ -51,6 +58,8 @@ def carry_out(state: Path, order: Order, *, report: Report | None = None) -> Non
             rebuild(state, organisations, report=lambda share: tell(RunProgress(100, 0, round(100 * share), 0.0)))
         case CompactionOrder():
             compact(state)
+        case LoadOrder(organisation, processed_ms):
+            load(state, organisation, processed_ms=processed_ms)
 
 
 async def carry_out_in_worker(state: Path, order: Order, *, lock: StateLock, report: Report | None = None) -> None:

@@ -11,7 +11,6 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import fields, replace
 from datetime import date
 from functools import partial
 from itertools import pairwise
@@ -25,10 +24,17 @@ import pyarrow.parquet as pq
 
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_columns import event_columns_of, ledger_rows_of, place_texts
-from gamelens.simulator.events.event_json import BlockIds
-from gamelens.simulator.output.play import BlockTask, block_tasks, checked_ids, first_day, map_in_order, play_task
-from gamelens.simulator.population.arrays import Ints
-from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock, PlayedEvents
+from gamelens.simulator.output.play import (
+    BlockTask,
+    block_tasks,
+    checked_ids,
+    first_day,
+    in_order,
+    map_in_order,
+    play_task,
+    played_days,
+)
+from gamelens.simulator.population.behaviour import EventSlot
 from gamelens.simulator.population.session_times import DAY_S
 from gamelens.wire.dimensions import EVENT_COLUMNS
 
@@ -72,6 +78,7 @@ def play_columns(
     ledger: Ledger | None = None,
     workers: int = 1,
     row_group_events: int = ROW_GROUP_EVENTS,
+    before_day: int | None = None,
     on_events: Callable[[int], object] = lambda _: None,
 ) -> dict[date, list[Path]]:
     """Write every event of `play` to files below *folder* and return the files of each day.
@@ -86,6 +93,7 @@ def play_columns(
         ledger: records every event.
         workers: number of processes.
         row_group_events: number of events collected before the row groups are written. Twice as many are in memory.
+        before_day: leaves out the events of this day and later ones, counted from the first; by default of none.
         on_events: called with the number of new events after each block.
 
     Raises:
@@ -98,7 +106,8 @@ def play_columns(
             "has [delivery] or [dirt], which only a collector can handle: send it (--ready), or remove those tables",
         )
     begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
-    work = partial(_block_rows, scenario, begins, ids_of_games, is_recorded=ledger is not None)
+    before_day = scenario.days if before_day is None else before_day
+    work = partial(_block_rows, scenario, begins, ids_of_games, before_day, is_recorded=ledger is not None)
     with _system_memory_pool(), ThreadPoolExecutor(_THREADS) as threads:
         days = _DayFiles(folder, threads, row_group_events, stays_open=scenario.days <= _MAX_OPEN_FILES)
         for rows, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
@@ -125,14 +134,14 @@ def _system_memory_pool() -> Iterator[None]:
 
 
 def _block_rows(
-    scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
+    scenario: Scenario, begins: date, game_ids: list[str], before_day: int, task: BlockTask, *, is_recorded: bool
 ) -> tuple[pa.Table, pa.Table | None]:
     """Return the events of a block by day, in the order sent, and its rows of the ledger if asked."""
-    block, ids = play_task(scenario, begins, task)
+    block, ids = played_days(*play_task(scenario, begins, task), begins, (0, before_day))
     game, game_id = scenario.games[task.game], game_ids[task.game]
     ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario) if is_recorded else None
     order = np.argsort((block.events.ts_s // DAY_S).astype(np.uint16), kind="stable")  # numpy sorts 16 bits by radix
-    block, ids = _in_order(order, block, ids)  # before they become columns, which are more and larger
+    block, ids = in_order(order, block, ids)  # before they become columns, which are more and larger
     events = event_columns_of(block, ids, game=game, game_id=game_id, scenario=scenario)
     is_shown = block.events.slot == EventSlot.IMPRESSION
     by_vendor = len(ids.impression) > 0
@@ -151,16 +160,6 @@ def _block_rows(
         **{name: pa.nulls(len(order), SCHEMA.field(name).type) for name in UNFILLED},
     }
     return pa.table({name: made[name] if name in made else events[name] for name in SCHEMA.names}), ledger_rows
-
-
-def _in_order(order: Ints, block: PlayedBlock, ids: BlockIds) -> tuple[PlayedBlock, BlockIds]:
-    """Return *block* with its events in this *order*, and their ids."""
-    events = PlayedEvents(**{field.name: getattr(block.events, field.name)[order] for field in fields(PlayedEvents)})
-    impressions = ids.impression
-    if len(impressions):
-        is_shown = block.events.slot == EventSlot.IMPRESSION
-        impressions = impressions[(np.cumsum(is_shown) - 1)[order[is_shown[order]]]]
-    return replace(block, events=events), replace(ids, event=ids.event[order], impression=impressions)
 
 
 class _DayFiles:

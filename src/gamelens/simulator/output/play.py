@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import fields, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from multiprocessing import get_context
@@ -30,7 +31,8 @@ from gamelens.simulator.events.request_batches import (
     send_block,
 )
 from gamelens.simulator.events.sent_events import SentEvent
-from gamelens.simulator.population.behaviour import PlayedBlock, play_block
+from gamelens.simulator.population.arrays import Ints
+from gamelens.simulator.population.behaviour import EventSlot, PlayedBlock, PlayedEvents, play_block
 from gamelens.simulator.population.installs import plan_installs
 from gamelens.simulator.population.players import draw_players
 from gamelens.simulator.population.session_times import DAY_S, EPOCH
@@ -64,6 +66,7 @@ def play(
     game_ids: Sequence[str] | None = None,
     ledger: Ledger | None = None,
     workers: int = 1,
+    from_day: int = 0,
 ) -> Iterator[RequestBatch]:
     """Yield every event of *scenario* as requests, game by game.
 
@@ -77,12 +80,18 @@ def play(
         ledger: records the events of each block before its requests are yielded.
         workers: number of processes. It changes nothing but the time. A script that uses more than one must be
             importable: its code belongs under `if __name__ == "__main__":`.
+        from_day: leaves out the events of earlier days, counted from the first. The ledger has only those yielded.
 
     Raises:
-        BadQuery: there are fewer game ids than games, or one twice, or no workers.
+        BadQuery: there are fewer game ids than games, or one twice, or no workers, or earlier days are left out of a
+            scenario with delivery or dirt.
     """
+    if from_day and not scenario.is_clean:
+        raise BadQuery("from_day", from_day, "must be 0: this scenario has [delivery] or [dirt]")
     begins, ids_of_games = first_day(scenario, ends_on), checked_ids(scenario, game_ids)
-    work = partial(_play_requests, scenario, begins, ids_of_games, is_recorded=ledger is not None)
+    work = partial(
+        _play_requests, scenario, begins, ids_of_games, is_recorded=ledger is not None, days=(from_day, scenario.days)
+    )
 
     def batches() -> Iterator[RequestBatch]:
         for batches_of_block, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
@@ -116,10 +125,16 @@ def first_day(scenario: Scenario, ends_on: date | None = None) -> date:
 
 
 def _play_requests(
-    scenario: Scenario, begins: date, game_ids: list[str], task: BlockTask, *, is_recorded: bool
+    scenario: Scenario,
+    begins: date,
+    game_ids: list[str],
+    task: BlockTask,
+    *,
+    is_recorded: bool,
+    days: tuple[int, int] | None = None,
 ) -> tuple[list[RequestBatch], pa.Table | None]:
-    """Return the requests of a block, and its rows of the ledger if there is one."""
-    block, ids = play_task(scenario, begins, task)
+    """Return the requests of a block, and its rows of the ledger if there is one. *days* are as in `played_days`."""
+    block, ids = played_days(*play_task(scenario, begins, task), begins, days or (0, scenario.days))
     game, game_id = scenario.games[task.game], game_ids[task.game]
     events = encode_events(block, ids, game=game, scenario=scenario)
     if scenario.is_clean and not is_recorded:
@@ -172,6 +187,23 @@ def play_task(scenario: Scenario, begins: date, task: BlockTask) -> tuple[Played
         players, game=game, scenario=scenario, first_day_s=first_day_s, rng=behaviour_rng, faults_rng=faults_rng
     )
     return block, draw_ids(block, game=game, rng=ids_rng)
+
+
+def played_days(block: PlayedBlock, ids: BlockIds, begins: date, days: tuple[int, int]) -> tuple[PlayedBlock, BlockIds]:
+    """Return *block* with the events of some *days*, the first and the one after the last, counted from *begins*."""
+    day = block.events.ts_s // DAY_S - (begins - EPOCH).days
+    is_in = (day >= days[0]) & (day < days[1])
+    return (block, ids) if is_in.all() else in_order(np.flatnonzero(is_in), block, ids)
+
+
+def in_order(order: Ints, block: PlayedBlock, ids: BlockIds) -> tuple[PlayedBlock, BlockIds]:
+    """Return *block* with the events at these positions, in this *order*, and their ids."""
+    events = PlayedEvents(**{field.name: getattr(block.events, field.name)[order] for field in fields(PlayedEvents)})
+    impressions = ids.impression
+    if len(impressions):
+        is_shown = block.events.slot == EventSlot.IMPRESSION
+        impressions = impressions[(np.cumsum(is_shown) - 1)[order[is_shown[order]]]]
+    return replace(block, events=events), replace(ids, event=ids.event[order], impression=impressions)
 
 
 def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str) -> tuple[list[SentEvent], pa.Table]:

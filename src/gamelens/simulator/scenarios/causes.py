@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from gamelens.errors import suggests_names
 from gamelens.simulator.scenarios.timeline import (
     BadBuild,
     Campaign,
@@ -24,6 +25,7 @@ from gamelens.simulator.scenarios.timeline import (
 )
 
 
+@suggests_names
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """One planted cause: what happened, where, when, and how large it is.
 
