@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 _FIRST: Final = "00_monday.ipynb"
+_OF_LAKE: Final = "06_raw_events"
+"""The notebook of a lake that reads the demo's own where that has many players, and so shows their story."""
 NOTEBOOKS: Final = "GAMELENS_NOTEBOOKS"
 SHIPPED_NOTEBOOKS: Final = Path(__file__).parents[1] / "notebook" / "shipped"
 """The folder into which `hatch_build.py` puts the notebooks of a wheel."""
@@ -55,6 +57,7 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
     state = writable_folder(demo_state(scenario), STATE_DIR)
     with running_sandbox(state, scenario=scenario) as ready:
         population, was_populated = _fill(ready, state, scenario, say=say)
+        has_lake = population.loaded > 0
         environment, notebooks = environment_of(ready), sorted(notebooks_folder().glob("*.ipynb"))
 
         def write(notebook: Path) -> Path:
@@ -62,6 +65,7 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
             return write_report(
                 notebook,
                 out,
+                parameters=[("state", str(state))] if has_lake and notebook.stem == _OF_LAKE else [],
                 environment=environment,
                 beside=[notebook.stem for notebook in notebooks],
                 say=say,

@@ -62,7 +62,7 @@ class Campaign(ScenarioTable, frozen=True, kw_only=True):
     countries: tuple[str, ...] = ()
     platforms: tuple[str, ...] = ()
     stay: Share = 1.0
-    spend: EffectStep = 0.0
+    spend: Annotated[float, Within(-20, 20)] = 0.0
     cost: Positive = 1.0
 
 
