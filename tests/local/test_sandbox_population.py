@@ -15,7 +15,6 @@ from gamelens.local.sandbox_population import (
     ensure_populated,
     play_unsent,
     populate,
-    populate_at_once,
     population_id,
     today,
 )
@@ -55,38 +54,23 @@ def test_players_that_wait_are_processed_and_not_played_again(service: Service, 
     assert steps == ["processing"]
 
 
-def test_a_population_at_once_has_each_event_of_its_days(tmp_path: Path) -> None:
-    """All days but the last are loaded and the last is sent, and they are those of the scenario."""
-    scenario, steps = load_scenario("small", players=90, days=20), list[str]()
+def test_of_many_players_all_days_but_the_last_are_loaded(tmp_path: Path) -> None:
+    """The last is sent, each event of the scenario is there once, and the record says what was done."""
+    file, state, steps = tmp_path / "many.toml", tmp_path / "state", list[str]()
+    file.write_text('extends = "calm"\nname = "many"\nplayers = 5_000\ndays = 2\ncampaign = []\n')
     service = Service(tmp_path)
     try:
-        record = populate_at_once(service.ready, tmp_path / "state", scenario, say=steps.append)
-        service.process()
-        answer = service.client().query("event_count", over="last 20 complete days")
+        record, was_there = ensure_populated(service.ready, state, str(file), say=steps.append)
+        again = ensure_populated(service.ready, state, str(file))
+        answer = service.client().query("event_count", over="last 2 complete days")
     finally:
         service.stop()
-    assert steps == ["loading", "sending the last day"]
-    assert 0 < record.events < record.loaded
-    assert record.events + record.loaded == play_unsent(scenario).events == answer.event_count.sum()
-    assert answer[answer.timestamp == answer.timestamp.max()].event_count.sum() == record.events
-
-
-def test_many_players_are_loaded_and_few_are_sent(tmp_path: Path) -> None:
-    """Scenario files of 5,000 players and of 50, and the record of what is there."""
-    for name, players in (("many", 5_000), ("few", 50)):
-        lines = f'extends = "calm"\nname = "{name}"\nplayers = {players}\ndays = 2\ncampaign = []\n'
-        (tmp_path / f"{name}.toml").write_text(lines)
-    state = tmp_path / "state"
-    service = Service(tmp_path)
-    try:
-        record, was_there = ensure_populated(service.ready, state, str(tmp_path / "many.toml"))
-        again = ensure_populated(service.ready, state, str(tmp_path / "many.toml"))
-        few, _ = ensure_populated(service.ready, state, str(tmp_path / "few.toml"))
-    finally:
-        service.stop()
+    assert steps == [f"playing the scenario {file}", "loading", "sending the last day", "processing"]
     assert (was_there, again) == (False, (record, True))
-    assert record.loaded > 0
-    assert (few.loaded, few.events > 0) == (0, True)
+    assert record.events + record.loaded == play_unsent(load_scenario(file)).events == answer.event_count.sum()
+    days = answer.groupby("timestamp").event_count.sum().tolist()
+    assert days == [record.loaded, record.events]
+    assert min(days) > 0
 
 
 def test_a_scenario_that_is_too_long_for_the_sandbox_is_refused(service: Service) -> None:

@@ -24,7 +24,7 @@ from support.played_scenario import ENDS_ON
 
 pytestmark = pytest.mark.slow
 
-PLAYERS: Final = 30_000
+PLAYERS: Final = 18_000
 DEMO: Final = load_scenario("demo", players=PLAYERS)
 TILES, RUNNER, REALMS = (game.title for game in DEMO.games)
 BEGINS: Final = ENDS_ON - timedelta(days=DEMO.days)
@@ -77,7 +77,7 @@ class World:
 
 @pytest.fixture(scope="module")
 def demo() -> World:
-    """The demo, half of its players."""
+    """The demo, with fewer players."""
     return World(DEMO)
 
 
