@@ -120,6 +120,8 @@ constraints: $(UV)
 	@printf 'uv\n' | $(LOCK) $(UPGRADE) - --output-file .ci/constraints-uv.txt
 	@printf 'pyspark\npy4j\ngrpcio\ngrpcio-status\ngoogleapis-common-protos\nzstandard\n' | $(LOCK) $(UPGRADE) --no-emit-package typing-extensions - \
 		--output-file .ci/constraints-spark.txt
+	@printf 'google-cloud-bigquery\nzetasql\nmoto[s3]\nflask\nflask-cors\ns3fs\ngcsfs\ngcp-storage-emulator\n' | $(LOCK) $(UPGRADE) - \
+		--output-file .ci/constraints-engines.txt
 
 # Lines and branches of src that the whole suite runs, also in the processes it starts. Limits of time may not hold while
 # every line is counted, so a test that fails is shown and does not end it: `make test` is the judge of that.

@@ -95,6 +95,7 @@ def _answer_sentences(receipt: Receipt) -> str:
         f"{requests} request{'' if requests == 1 else 's'}",
         f"{retries} of them retried after a refusal" if retries else "",
         f"{cached:.0%} from the cache" if cached else "",
+        f"{receipt.bytes_billed / 10**6:,.1f} MB billed" if receipt.bytes_billed else "",
         f"gamelens {receipt.version}" if receipt.version else "",
     ]
     available = f" The service had {receipt.available}." if receipt.available else ""

@@ -48,7 +48,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
             its events come from, for a lake.
         files: the first 20 names of imported files.
         file_count: the number of all of them.
-        engine: the engine that read a table: duckdb or spark.
+        engine: the engine that read a table: duckdb, spark or bigquery.
     """
 
     kind: ProvenanceKind = "unknown"
@@ -275,6 +275,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         values_listed: dimensions whose values were requested only to check the filter.
         dated_by_arrival: number of events that count at the time of their arrival, because their device states no time
             that can be true, by reason. They count all events of the service or lake, which tells it if it is ours.
+        bytes_billed: bytes that an engine billed for the statement, such as BigQuery; 0 where none are billed.
         periods: the periods of the rows that `gl.in_periods` added up, ISO 8601; empty for buckets of a query.
     """
 
@@ -297,6 +298,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     filled: dict[str, int] = {}
     values_listed: tuple[str, ...] = ()
     dated_by_arrival: dict[str, int] = {}
+    bytes_billed: int = 0
     periods: tuple[str, ...] = ()
 
     @classmethod
@@ -317,7 +319,16 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         The frames that pandas makes of one share it: replace it, and do not change it in place.
         """
         written: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self, enc_hook=str))
-        hidden = ("titles", "joined", "restated", "filled", "values_listed", "dated_by_arrival", "periods")
+        hidden = (
+            "titles",
+            "joined",
+            "restated",
+            "filled",
+            "values_listed",
+            "dated_by_arrival",
+            "bytes_billed",
+            "periods",
+        )
         _omit_defaults(written, self, hidden)
         _omit_defaults(written["asked"], self.asked, {*self.asked.__struct_fields__} - _IN_EVERY_RECEIPT)
         for record, joined in zip(written.get("joined", ()), self.joined, strict=True):
@@ -396,6 +407,7 @@ def merge_receipts(receipts: Sequence[Receipt]) -> Receipt:
         provenance=provenance,
         values_listed=tuple(dict.fromkeys(name for receipt in receipts for name in receipt.values_listed)),
         dated_by_arrival=_dated_in_all(receipts),
+        bytes_billed=sum(receipt.bytes_billed for receipt in receipts),
     )
 
 

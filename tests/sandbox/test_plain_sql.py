@@ -110,3 +110,9 @@ def test_views_come_before_what_reads_them() -> None:
         "SELECT a FROM c WHERE a < CAST('2026-11-01 12:00:00' AS TIMESTAMP_NTZ) "
         "AND a = ('$' || '{x} \\'y\\'\\\\') AND a > (-3)"
     )
+    assert written_for("bigquery", statement, values, views) == (
+        "WITH all_events AS (SELECT a, DATETIME(b, 'UTC') AS ts FROM mine), "
+        "players AS (SELECT a, SPLIT(a, ':')[SAFE_ORDINAL(2)] AS part FROM all_events), c AS (SELECT a FROM players) "
+        "SELECT a FROM c WHERE a < CAST('2026-11-01 12:00:00' AS DATETIME) "
+        "AND a = '${x} \\'y\\'\\\\' AND a > (-3)"
+    )

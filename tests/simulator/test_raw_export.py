@@ -106,6 +106,42 @@ def test_the_same_scenario_gives_the_same_files(tmp_path: Path, kind: ExportForm
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
+def test_a_ledger_changes_no_file(tmp_path: Path) -> None:
+    """Without defects and a ledger, lines are written from the arrays of a block, else from its events one by one."""
+    clean = load_scenario("demo", players=300, days=40)
+    export_raw(clean, tmp_path / "arrays", "raw-json", ends_on=ENDS_ON)
+    export_raw(clean, tmp_path / "events", "raw-json", ends_on=ENDS_ON, ledger=Ledger())
+    written = bytes_of(tmp_path / "arrays")
+    assert written == bytes_of(tmp_path / "events")
+    metas = [line["user_meta"] for line in lines(tmp_path / "arrays")]
+    assert {True, False} <= {meta.get("is_converting") for meta in metas}
+    assert any("install_publisher" in meta for meta in metas)
+
+
+def test_user_meta_has_what_the_service_knew_when_an_event_arrived(exported: Exported) -> None:
+    """Money adds up in the order of arrival, the first payment stays, and a cohort is that of the install."""
+    paid: dict[str, int] = {}
+    first: dict[str, int] = {}
+    by_arrival: dict[str, list[dict[str, Any]]] = {}
+    for line in lines(exported.folder):  # of a player: files are in the order of days, lines in that of arrival
+        by_arrival.setdefault(line["data"]["user_id"], []).append(line)
+    for user_id, of_player in by_arrival.items():
+        seen: set[str] = set()
+        for line in of_player:
+            meta, data = line["user_meta"], line["data"]
+            is_first_copy = data.get("event_uuid") is None or data["event_uuid"] not in seen
+            seen |= {data.get("event_uuid")} - {None}
+            if data["category"] == "business" and is_first_copy:
+                paid[user_id] = paid.get(user_id, 0) + data["amount_usd"]
+                first.setdefault(user_id, meta["pay_ft"])
+            assert meta["revenue"]["usd"] == paid.get(user_id, 0)
+            assert meta.get("pay_ft") == first.get(user_id)
+            if user_id in first:
+                assert meta["is_converting"] == (line["arrival_ts"] // 86_400 == first[user_id] // 86_400)
+            assert meta["install_hour"] == meta["install_ts"] // 3600 * 3600
+    assert paid
+
+
 def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
     """Nothing is added to an earlier export."""
     (tmp_path / "a").write_text("")

@@ -19,6 +19,7 @@ from gamelens.client.tables.time_ranges import TimeRange
 from gamelens.errors import BadQuery
 from gamelens.raw_events.event_scope import NameSequence, answer, midnight, names_of, scope_of
 from gamelens.raw_events.event_source import EventSource
+from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
 if TYPE_CHECKING:
@@ -111,8 +112,8 @@ def count_events(
         if lacking := events.lacks(category, scope.interval, scope.games):
             warnings.append(lacking)
             frame[column] = float("nan")
-    receipt = msgspec.structs.replace(scope.receipt, warnings=(*scope.receipt.warnings, *dict.fromkeys(warnings)))
-    return with_receipt(frame, receipt)
+    receipt = Receipt.of(frame.attrs)
+    return with_receipt(frame, msgspec.structs.replace(receipt, warnings=(*receipt.warnings, *dict.fromkeys(warnings))))
 
 
 @dataclass(frozen=True, slots=True)

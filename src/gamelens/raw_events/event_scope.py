@@ -66,6 +66,7 @@ def scope_of(
         clipped=None if interval == asked else str(interval),
         provenance=events.provenance,
         dated_by_arrival=events.dated_by_arrival,
+        warnings=events.event_warnings,
         version=package_version(),
     )
     return EventScope(interval=interval, games=tuple(chosen), receipt=receipt)
@@ -129,6 +130,7 @@ def answer(
     listed = ", ".join(f"${name}" for name in games) or "NULL"
     statement = statement.replace("game_id IN ($games)", f"game_id IN ({listed})")
     reads = None if since is None else Interval(since, until or scope.interval.end)
+    billed = events.bytes_billed
     frame = events.run(statement, values, reads).to_pandas()
     for name, column in frame.items():
         if pd.api.types.is_datetime64_any_dtype(column):
@@ -139,7 +141,7 @@ def answer(
             frame[name] = column.astype("float64")
         else:
             frame[name] = column.astype("category")
-    return with_receipt(frame, scope.receipt)
+    return with_receipt(frame, msgspec.structs.replace(scope.receipt, bytes_billed=events.bytes_billed - billed))
 
 
 def resolve_in_zone(over: TimeRange, available: Interval, zone: ZoneInfo) -> Interval:

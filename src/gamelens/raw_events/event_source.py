@@ -35,6 +35,16 @@ class EventSource(Protocol):
         ...
 
     @property
+    def event_warnings(self) -> tuple[str, ...]:
+        """What the receipt of every analysis says about its events."""
+        ...
+
+    @property
+    def bytes_billed(self) -> int:
+        """The bytes that were billed for all statements so far."""
+        ...
+
+    @property
     def dated_by_arrival(self) -> dict[str, int]:
         """The number of its events that count at the time of their arrival, by reason."""
         ...

@@ -273,6 +273,12 @@ class LakeClient(Client):
     event_order: Final = ("arrival",)
     """The columns that order the events of a second."""
 
+    event_warnings: Final[tuple[str, ...]] = ()
+    """Nothing: a lake has events of every kind."""
+
+    bytes_billed: Final = 0
+    """Nothing: a lake is read by this machine."""
+
     def event_games(self) -> list[str]:
         """Return the ids of its games.
 

@@ -36,14 +36,17 @@ ColumnContent = Literal["text", "whole", "number", "time", "instant", "date", "o
 
 _KINDS: Final[dict[str, ColumnContent]] = {
     **dict.fromkeys(("VARCHAR", "UUID", "ENUM", "STRING", "CHAR"), "text"),
-    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "INT", "BIGINT", "HUGEINT"), "whole"),
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "INT", "INT64", "BIGINT", "HUGEINT"), "whole"),
     **dict.fromkeys(("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT"), "whole"),
-    **dict.fromkeys(("DECIMAL", "FLOAT", "DOUBLE"), "number"),
+    **dict.fromkeys(("DECIMAL", "FLOAT", "DOUBLE", "FLOAT64", "NUMERIC", "BIGNUMERIC"), "number"),
+    "DATETIME": "time",
     **dict.fromkeys(("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP_NTZ"), "time"),
     "TIMESTAMP WITH TIME ZONE": "instant",
     "DATE": "date",
 }
-"""Kinds of the types of both engines. Spark's TIMESTAMP is an instant and DuckDB's is not."""
+"""Kinds of the types of all engines. TIMESTAMP is an instant in Spark and BigQuery, and has no zone in DuckDB."""
+
+_NO_VIEWS: Final[Mapping[str, str]] = {}
 
 
 class EventTables(Protocol):
@@ -52,10 +55,14 @@ class EventTables(Protocol):
     Attributes:
         dialect: the words of the engine (`plain_sql.DIALECTS`).
         name: the place of the events, for receipts.
+        views: those of the tables that statements must state, each as a SELECT in plain SQL.
+        bytes_billed: the bytes that were billed for all statements so far; 0 where no bytes are.
     """
 
     dialect: str
     name: str
+    views: Mapping[str, str]
+    bytes_billed: int
 
     @property
     def columns(self) -> Mapping[str, Mapping[str, str]]:
@@ -80,7 +87,7 @@ def kind_of(dialect: str, name: str) -> ColumnContent:
     """Return what a column of a type has."""
     plain = name.upper().partition("(")[0].strip()
     if plain == "TIMESTAMP":
-        return "instant" if dialect == "spark" else "time"
+        return "time" if dialect == "duckdb" else "instant"
     return "other" if name.endswith("[]") else _KINDS.get(plain, "other")
 
 
@@ -117,8 +124,9 @@ def _engine_of(name: str, table: Any) -> str:
     raise BadQuery(
         name.removeprefix("gamelens_"),
         f"{module}.{type(table).__name__}",
-        "is no place of events: pass a DataFrame of Spark, a dataset or table of Arrow, a relation of DuckDB, or the "
-        "path of Parquet files. A DataFrame of pandas: pyarrow.Table.from_pandas(frame)",
+        "is no place of events: pass a DataFrame of Spark, a dataset or table of Arrow, a relation of DuckDB, the path "
+        "of Parquet files, or a client of BigQuery with the name of a table. A DataFrame of pandas: "
+        "pyarrow.Table.from_pandas(frame)",
         name="",
     )
 
@@ -131,6 +139,7 @@ class DuckDBTables:
     """Arrow and Parquet, in a DuckDB of our own (`EventTables`)."""
 
     dialect = "duckdb"
+    views, bytes_billed = _NO_VIEWS, 0
 
     def __init__(self, tables: Mapping[str, Any], bounds: QueryBounds) -> None:
         self._lock, self._time_limit = Lock(), TimeLimit(bounds.seconds)
@@ -178,6 +187,7 @@ class DuckDBRelations:
     """Relations of a user's connection, with its memory and its settings (`EventTables`)."""
 
     dialect = "duckdb"
+    views, bytes_billed = _NO_VIEWS, 0
 
     def __init__(self, tables: Mapping[str, Any]) -> None:
         events, *others = tables.values()
@@ -211,6 +221,7 @@ class SparkTables:
     """
 
     dialect = "spark"
+    views, bytes_billed = _NO_VIEWS, 0
 
     def __init__(self, tables: Mapping[str, DataFrame]) -> None:
         self._tables = tables

@@ -18,15 +18,17 @@ from datetime import datetime
 from typing import Any, ClassVar, Final
 
 from sqlglot import exp, parse_one
+from sqlglot.dialects.bigquery import BigQuery
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.generators.bigquery import BigQueryGenerator
 from sqlglot.generators.duckdb import DuckDBGenerator
 from sqlglot.generators.spark import SparkGenerator
 
 from gamelens.errors import BadQuery
 
-DIALECTS: Final = ("duckdb", "spark")
+DIALECTS: Final = ("duckdb", "spark", "bigquery")
 """Dialects that statements are written for, by their engine."""
 
 _PLAIN: Final = (
@@ -138,8 +140,7 @@ def written_for(
     not compute them once and keep all their rows.
     """
     tree = parse_one(statement, dialect=DuckDB)
-    read = {table.name for table in tree.find_all(exp.Table)}
-    names = _read_views(read, views)
+    names = _read_views(tables_of(statement), views)
     before = [
         exp.CTE(
             this=parse_one(views[name], dialect=DuckDB),
@@ -156,7 +157,12 @@ def written_for(
             part.set("materialized", None)
     for node in [*tree.find_all(exp.Parameter, exp.Placeholder)]:
         node.replace(_literal(parameters[node.name or node.this.name], dialect))
-    return tree.sql(_DuckDB if dialect == "duckdb" else _Spark)
+    return tree.sql({"duckdb": _DuckDB, "spark": _Spark, "bigquery": _BigQuery}[dialect])
+
+
+def tables_of(statement: str) -> set[str]:
+    """Return the names of the tables that a statement reads."""
+    return {table.name for table in parse_one(statement, dialect=DuckDB).find_all(exp.Table)}
 
 
 def _read_views(read: set[str], views: Mapping[str, str]) -> list[str]:
@@ -164,7 +170,7 @@ def _read_views(read: set[str], views: Mapping[str, str]) -> list[str]:
     wanted = set(read)
     for name in reversed([*views]):
         if name in wanted:
-            wanted |= {table.name for table in parse_one(views[name], dialect=DuckDB).find_all(exp.Table)}
+            wanted |= tables_of(views[name])
     return [name for name in views if name in wanted]
 
 
@@ -226,4 +232,25 @@ class _Spark(Spark):
                     return f"CAST({values[0]} || 'Z' AS TIMESTAMP_LTZ)"
                 case "ID_PART":
                     return f"SPLIT_PART({values[0]}, ':', {values[1]})"
+            return super().anonymous_sql(expression)
+
+
+class _BigQuery(BigQuery):
+    """BigQuery's dialect, GoogleSQL, with our own functions."""
+
+    class Generator(BigQueryGenerator):
+        """Our own functions in GoogleSQL's words, whatever the zone of the project."""
+
+        TRANSFORMS: ClassVar[dict[Any, Any]] = {**BigQueryGenerator.TRANSFORMS}
+
+        def anonymous_sql(self, expression: exp.Anonymous) -> str:
+            """Write our own functions."""
+            values = [self.sql(value) for value in expression.expressions]
+            match expression.name.upper():
+                case "IN_UTC":
+                    return f"DATETIME({values[0]}, 'UTC')"
+                case "INSTANT":
+                    return f"TIMESTAMP({values[0]} || '+00')"
+                case "ID_PART":
+                    return f"SPLIT({values[0]}, ':')[SAFE_ORDINAL({values[1]})]"
             return super().anonymous_sql(expression)

@@ -26,6 +26,7 @@ from gamelens.simulator.events.defects import (
 from gamelens.simulator.events.event_columns import SCHEMA
 from gamelens.simulator.events.event_json import BlockIds, Event, Fragments, join_events
 from gamelens.simulator.events.sent_events import REFUSED, REJECTED, UNSENT, SentEvent, draw_delivery, sent_events_of
+from gamelens.simulator.population.arrays import Ints
 from gamelens.simulator.population.behaviour import PlayedBlock
 from gamelens.simulator.scenarios.scenario import DeliveryProfile, DirtProfile, Scenario
 
@@ -110,6 +111,12 @@ def send_block(
     delivery = draw_delivery(block, scenario.delivery or DeliveryProfile(), rng=delivery_rng)
     dirt = scenario.dirt or DirtProfile()
     return sent_events_of(block, ids, clean_events, delivery, dirt, ends_s=ends_s, rng=dirt_rng), dirt_rng
+
+
+def send_times(block: PlayedBlock, *, scenario: Scenario, seed: np.random.SeedSequence) -> Ints:
+    """Return when each event of a block without defects is sent, in epoch seconds, as `send_block` draws it."""
+    delivery_rng = np.random.default_rng(seed.spawn(2)[0])
+    return draw_delivery(block, scenario.delivery or DeliveryProfile(), rng=delivery_rng).sent_s
 
 
 def _by_device(sent: list[SentEvent], device: list[int], batch_s: int) -> tuple[list[SentEvent], Iterator[_Request]]:

@@ -149,7 +149,7 @@ def _play_requests(
         ledger_rows,
         scenario=scenario,
         ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
-        seed=_seeds(scenario, task)[3],
+        seed=seed_of_delivery(scenario, task),
     )
 
 
@@ -221,10 +221,15 @@ def send_task(scenario: Scenario, begins: date, task: BlockTask, *, game_id: str
         list(map(tuple, events.tolist())),
         scenario=scenario,
         ends_s=((begins - EPOCH).days + scenario.days) * DAY_S,
-        seed=_seeds(scenario, task)[3],
+        seed=seed_of_delivery(scenario, task),
     )
     ledger_rows = ledger_rows_of(block, ids, game=game, game_id=game_id, scenario=scenario)
     return sent, rows_of_sent(sent, ledger_rows)
+
+
+def seed_of_delivery(scenario: Scenario, task: BlockTask) -> np.random.SeedSequence:
+    """Return the seed of the delivery of a block and its defects."""
+    return _seeds(scenario, task)[3]
 
 
 def _seeds(scenario: Scenario, task: BlockTask) -> list[np.random.SeedSequence]:
