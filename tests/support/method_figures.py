@@ -23,6 +23,8 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis import ads, changes, claims, decomposition, experiments, health, retention
+from gamelens.analysis.experiments.arm_outcomes import outcomes_of
+from gamelens.analysis.experiments.arm_pairs import arm_pairs
 from gamelens.analysis.experiments.constants import TYPICAL_LIFT
 from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
 from gamelens.analysis.over_days import Counted, over_days, over_parts_of_week
@@ -855,6 +857,7 @@ def _arms(runs: int) -> Iterator[Figure]:
         yield Figure(
             "an always-valid interval as a multiple of one look's", setting, "width", float(ratio.median()), runs
         )
+    yield from _relative(runs)
     rng = np.random.default_rng(20)
     selected, covered = 0, 0
     for _ in range(max(10, runs // 2)):
@@ -872,6 +875,75 @@ def _arms(runs: int) -> Iterator[Figure]:
         covered / max(selected, 1),
         selected,
     )
+
+
+def _relative(runs: int) -> Iterator[Figure]:
+    """Yield how often intervals of relative effects hold the truth: ours, and the delta method on the logarithm."""
+    for players, share, effect in ((3000, 0.3, 0.02), (3000, 0.02, 0.02), (60, 0.3, 0.0), (60, 0.05, 0.0)):
+        rng = np.random.default_rng(36)
+        control, treated = rng.binomial(players, share, 4 * runs), rng.binomial(players, share + effect, 4 * runs)
+        outcomes, arm = outcomes_of([many(players, control, treated)])
+        rows = DataFrame([pair.estimate() for pair in arm_pairs(outcomes, arm=arm)])  # none is widened as selected
+        values = rows[["value", "control_value"]].to_numpy("float64").T
+        setting = f"{players:,} players an arm, {share:.0%}" + (f", {effect:+.0%}" if effect else "")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = np.sqrt(((1 - values) / values / players).sum(axis=0))
+        yield from _beside_delta(rows, values, errors, 1.96, effect / share, setting)
+    for effect in (0.0, 0.3):
+        rng, some = np.random.default_rng(37), 4 * runs
+        spent = rng.lognormal(0, 1.5, (2, some, 300)) * np.array([1.0, 1 + effect])[:, None, None]
+        frame = DataFrame(
+            {
+                "ab_id": np.repeat(np.tile([f"{test:04}" for test in range(some)], 2), 300),
+                "ab_variant_id": np.repeat(["ctrl", "new"], 300 * some),
+                "money": spent.ravel(),
+            }
+        )
+        rows = experiments.compare_players(frame, "money")
+        values = rows[["value", "control_value"]].to_numpy("float64").T
+        errors = np.sqrt((spent[::-1].var(axis=2, ddof=1) / 300 / values**2).sum(axis=0))
+        setting = f"300 payers an arm, log-normal (sigma 1.5){f', {effect:+.0%}' if effect else ''}"
+        yield from _beside_delta(rows, values, errors, 1.965, effect, setting)
+    some = max(10, runs // 2)
+    for arm, design in (("ab_variant_id", "variants"), ("platform", "platforms")):
+        compared, rng = list[DataFrame](), np.random.default_rng(38)
+        for _ in range(some):
+            days = 1 + 0.2 * autocorrelated(rng, (1, 28), 0.5)[0]
+            money = rng.gamma(40 * days * np.array([[1.0], [1.1]])) / 40
+            frame = DataFrame(
+                {
+                    "timestamp": [*pd.date_range("2026-10-01", periods=28, tz="UTC", unit="us")] * 2,
+                    arm: np.repeat(["ctrl", "new"], 28),
+                    "players": pd.array([200] * 56, dtype="Int64"),
+                    "money": 200 * money.ravel(),
+                }
+            )
+            compared.append(experiments.compare(frame, arm=arm))
+        both = pd.concat(compared)
+        setting = f"money of two {design}, 28 days, +10%"
+        held = float(((both["relative_low"] <= 0.1) & (both["relative_high"] >= 0.1)).mean())
+        yield Figure("a relative effect holds the truth", setting, "coverage", held, some)
+
+
+def _beside_delta(
+    rows: DataFrame, values: Floats, errors: Floats, normal: float, effect: float, setting: str
+) -> Iterator[Figure]:
+    """Yield coverage and verdicts of the relative bounds of *rows*, and of `log(values) +- normal * errors`."""
+    low, high = rows["relative_low"].to_numpy("float64"), rows["relative_high"].to_numpy("float64")
+    is_known = np.isfinite(low) & np.isfinite(errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.log(values[0] / values[1])
+    is_clear, delta_is_clear = (low > 0) | (high < 0), np.abs(log) > normal * errors
+    p_is_clear = (rows["p_value"] < 0.05).to_numpy()
+    counted = {
+        "a relative effect holds the truth": ("coverage", (low <= effect) & (effect <= high)),
+        "the delta method holds it": ("coverage", np.abs(log - np.log1p(effect)) <= normal * errors),
+        "its verdict is not that of p": ("error", is_clear != p_is_clear),
+        "the verdict of the delta method is not that of p": ("error", delta_is_clear != p_is_clear),
+    }
+    kinds: dict[str, Kind] = {"coverage": "coverage", "error": "false"}
+    for name, (kind, flags) in counted.items():
+        yield Figure(name, setting, kinds[kind], float(flags[is_known].mean()), int(is_known.sum()))
 
 
 def _ramps(runs: int) -> Iterator[Figure]:
@@ -1133,16 +1205,21 @@ METHODS: Final[dict[str, Callable[[int], Iterator[Figure]]]] = {
 
 
 def main() -> None:
-    """Write the figures of all methods, or print those of one as JSON: RUNS METHOD."""
-    if len(sys.argv) > 1:
+    """Write the figures of all methods, or of METHOD alone, or print those of one as JSON: RUNS METHOD."""
+    if len(sys.argv) == 3:
         figures = METHODS[sys.argv[2]](int(sys.argv[1]))
         print(json.dumps([asdict(figure) for figure in figures]))
         return
-    day, rows = datetime.now(UTC).date().isoformat(), dict[str, list[dict[str, Any]]]()
-    for method, figures_of in METHODS.items():
-        rows[method] = [asdict(figure) for figure in figures_of(RUNS)]
-        print(f"{method}: {len(rows[method])} figures", flush=True)
-    text = json.dumps({"made": day, "runs": RUNS, "figures": rows}, indent=1)
+    wanted = sys.argv[1:] or [*METHODS]
+    written = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {"made": {}, "figures": {}}
+    for method in wanted:
+        written["figures"][method] = [asdict(figure) for figure in METHODS[method](RUNS)]
+        written["made"][method] = datetime.now(UTC).date().isoformat()
+        print(f"{method}: {len(written['figures'][method])} figures", flush=True)
+    made, rows = (
+        {method: written[part][method] for method in METHODS if method in written[part]} for part in ("made", "figures")
+    )
+    text = json.dumps({"made": made, "runs": RUNS, "figures": rows}, indent=1)
     FIGURES.write_text(f"{text}\n", encoding="utf-8")
 
 
