@@ -26,7 +26,6 @@ Design = Literal["within days", "between days", "in total"]
 Floats = NDArray[np.float64]
 
 _NAN: Final = float("nan")
-_GAP: Final = np.array([1.0, -1.0])  # the contrast of an arm and its control
 
 
 class ArmDifference(NamedTuple):
@@ -195,7 +194,8 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
             shares = (value * (1 - value), base * (1 - base))
             variance_by_day = shares[0] / sizes[0] + shares[1] / sizes[1]
             by_chance = np.diag([share / n for share, n in zip(shares, self.sizes(), strict=True)])
-        variances = [float(_GAP @ found @ _GAP) for found in (by_days, by_chance)]
+        gap_of = np.array([1.0, -1.0])  # the difference of both means
+        variances = [float(gap_of @ found @ gap_of) for found in (by_days, by_chance)]
         if self.is_random:  # then differences of successive days have nothing in common
             error = float(np.sqrt(max(variances)))
             half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
