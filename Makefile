@@ -150,10 +150,10 @@ record: $(INSTALLED)
 	@$(BIN)/python -m docs.build --record
 
 # Figures of the statistical methods, and what becomes of them with each constant a fifth smaller and larger, for the pages on
-# methods: an hour. One constant: make methods CONSTANT=MEMORY_NOISE
+# methods: an hour. One constant: make methods CONSTANT=MEMORY_NOISE. The figures of one method: make methods METHOD=experiments
 methods: $(INSTALLED)
-	@$(if $(CONSTANT),,PYTHONPATH=tests:. $(BIN)/python -m support.method_figures)
-	@PYTHONPATH=tests:. $(BIN)/python -m support.changed_constants $(CONSTANT)
+	@$(if $(CONSTANT),,PYTHONPATH=tests:. $(BIN)/python -m support.method_figures $(METHOD))
+	@$(if $(METHOD),,PYTHONPATH=tests:. $(BIN)/python -m support.changed_constants $(CONSTANT))
 
 # The documentation site, from `docs`, the notebooks, the READMEs and the docstrings; open site/index.html.
 docs: $(INSTALLED)

@@ -67,9 +67,10 @@ def figure_of(expression: str) -> str:
 
 def figures_table(lines: str) -> str:
     """Return a table for each of *lines*, with a row for each setting and a column for each figure."""
-    tables = []
+    tables, days = [], set[str]()
     for line in lines.strip().splitlines():
         method, _, listed = line.partition(": ")
+        days.add(_written("figures.json")["made"][method])
         names = [name.strip() for name in listed.split("|")]
         rows = [row for row in rows_of(method) if row["name"] in names]
         if missing := [name for name in names if name not in {row["name"] for row in rows}]:
@@ -79,7 +80,7 @@ def figures_table(lines: str) -> str:
         head = ["setting", *names, "series"]
         body = [[setting, *(cells.get((setting, name), "") for name in names), runs[setting]] for setting in runs]
         tables.append(_table(head, body))
-    made = f"*Made by `make methods` on {_written('figures.json')['made']}, with fixed seeds.*"
+    made = f"*Made by `make methods` on {' and '.join(sorted(days))}, with fixed seeds.*"
     return "\n\n".join([*tables, made]) + "\n"
 
 

@@ -106,3 +106,50 @@ def test_days_that_differ_less_than_chance_do_not_narrow_the_interval() -> None:
     level = 0.05 / (1 + 4 * 4 / 7)  # ten days a side take more evidence than fourteen
     assert row["high"] - row["difference"] == pytest.approx(stats.norm.isf(level / 2) * error, rel=0.02)
     assert row["p_value"] > 0.05
+
+
+@pytest.mark.parametrize("arm", ["ab_variant_id", "platform", "period"])
+@pytest.mark.parametrize("kind", ["share", "money"])
+def test_the_relative_interval_is_judged_as_the_difference(arm: str, kind: str) -> None:
+    """It excludes 0 where low and high do, in each design, and in between lies the relative difference."""
+    for seed in range(tries(in_test=12, in_bench=60)):
+        rng, rows = np.random.default_rng(seed), []
+        for day in pd.date_range("2026-10-01", periods=24, tz="UTC"):
+            for place, name in enumerate(("ctrl", "new")):
+                players, chance = int(rng.poisson(80)) + 1, rng.uniform(0.25, 0.35) + 0.04 * place
+                amount = rng.binomial(players, chance) if kind == "share" else rng.gamma(players * chance)
+                rows.append((day, name, players, amount))
+        frame = DataFrame(rows, columns=["timestamp", arm, "players", "successes" if kind == "share" else "money"])
+        since = "2026-10-13" if arm == "period" else None
+        if since:
+            frame = frame.groupby("timestamp", as_index=False).agg(dict.fromkeys(frame.columns[2:], "sum"))
+        row = experiments.compare(frame.astype({"players": "Int64"}), arm=arm, since=since).iloc[0]
+        assert row["relative_low"] < row["relative"] < row["relative_high"]
+        assert (row["relative_low"] <= 0 <= row["relative_high"]) == (row["low"] <= 0 <= row["high"])
+        both = row[["relative_low", "relative_high"]].to_numpy("float64") * row["control_value"]
+        assert both == pytest.approx(row[["low", "high"]].to_numpy("float64"), abs=0.6 * (row["high"] - row["low"]))
+
+
+def test_money_of_days_cannot_fall_by_more_than_all() -> None:
+    """One payment in the variant: its revenue may be down by 100%, not by more."""
+    rng = np.random.default_rng(2)
+    rows = [
+        (f"2026-11-{day:02}", name, 50, float(rng.gamma(9.0)) if name == "ctrl" else 5.0 * (day == 3))
+        for day in range(1, 15)
+        for name in ("ctrl", "new")
+    ]
+    row = experiments.compare(money(rows)).iloc[0]
+    assert row["relative_low"] == -1.0
+    assert row["relative"] < row["relative_high"] < 0
+
+
+def test_what_nobody_in_the_control_paid_has_no_relative_bounds() -> None:
+    """Two days of fourteen made the control's money: a share of what may be 0 has no bounds."""
+    rows = [
+        (f"2026-11-{day:02}", name, 50, 9.0 if name == "new" or day > 13 else 0.0)
+        for day in range(1, 15)
+        for name in ("ctrl", "new")
+    ]
+    row = experiments.compare(money(rows)).iloc[0]
+    assert row[["relative_low", "relative_high"]].isna().all()
+    assert row["low"] > 0

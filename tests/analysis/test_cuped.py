@@ -33,6 +33,8 @@ def test_the_difference_is_that_of_welch() -> None:
     assert row["difference"] == pytest.approx(new.mean() - base.mean())
     assert row["p_value"] == row["p_adjusted"] == pytest.approx(expected.pvalue)
     assert (row["low"], row["high"]) == pytest.approx((bounds.low, bounds.high))
+    assert row["relative_low"] * base.mean() == pytest.approx(bounds.low, abs=0.05)
+    assert row["relative_low"] < row["relative"] < row["relative_high"]
     assert (row["control"], row["players"], row["variance_kept"]) == ("ctrl", 400, 1.0)
 
 
@@ -98,3 +100,13 @@ def test_what_cannot_be_compared_is_refused() -> None:
         experiments.compare_players(frame, "revenue", control="old")
     with pytest.raises(BadQuery, match="confidence = 1"):
         experiments.compare_players(frame, "revenue", confidence=1)
+
+
+def test_the_relative_interval_of_players_is_judged_as_the_difference() -> None:
+    """It excludes 0 where low and high do; a control that may be 0 has none."""
+    for seed in range(30):
+        (row,) = experiments.compare_players(players(seed, effect=0.4, each=100), "revenue").to_dict("records")
+        assert (row["relative_low"] <= 0 <= row["relative_high"]) == (row["low"] <= 0 <= row["high"])
+    frame = players(effect=0.4).assign(revenue=lambda rows: rows["revenue"] - rows["revenue"].mean())
+    (row,) = experiments.compare_players(frame, "revenue").to_dict("records")
+    assert np.isnan([row["relative_low"], row["relative_high"]]).all()

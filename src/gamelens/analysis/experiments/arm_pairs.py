@@ -18,7 +18,8 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.experiments.arm_outcomes import OTHERS, VARIANT, Unit, control_of, groups, key_columns
 from gamelens.analysis.over_days import FEWEST_DAYS, mean_over_days, over_days
-from gamelens.analysis.wilson_intervals import newcombe, newcombe_p
+from gamelens.analysis.significance import ratio_bounds
+from gamelens.analysis.wilson_intervals import newcombe, newcombe_p, newcombe_ratio
 from gamelens.errors import BadQuery
 
 Design = Literal["within days", "between days", "in total"]
@@ -28,7 +29,10 @@ _NAN: Final = float("nan")
 
 
 class ArmDifference(NamedTuple):
-    """The difference of two arms, with its interval, its standard error and its p-value."""
+    """The difference of two arms, with its interval, its standard error and its p-value.
+
+    *relative_low* and *relative_high* are the interval of the difference divided by the control's value.
+    """
 
     value: float
     control_value: float
@@ -36,6 +40,14 @@ class ArmDifference(NamedTuple):
     high: float = _NAN
     error: float = _NAN
     p_value: float = _NAN
+    relative_low: float = _NAN
+    relative_high: float = _NAN
+
+    @property
+    def intervals(self) -> dict[str, float]:
+        """The bounds of the difference and of the relative one, by column of a comparison."""
+        names = ("low", "high", "relative_low", "relative_high")
+        return {name: float(getattr(self, name)) for name in names}
 
 
 class ArmDays(msgspec.Struct, frozen=True):
@@ -107,8 +119,10 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         as between days. Days that happen to differ less than chance makes counts differ do not narrow it. Without
         `FEWEST_DAYS` days there is no interval.
 
-        The p-value always agrees with the interval: it is below 1 - *confidence* if the interval excludes 0, and
-        only then. *error* is half the width of a normal interval that holds this one.
+        The p-value always agrees with both intervals: it is below 1 - *confidence* if they exclude 0, and only then.
+        The relative one is the ratios r for which `value - r * control_value` may be 0 (`ratio_bounds`), between days
+        the interval of the ratio itself. *error* is half the width of a normal interval that holds the one of the
+        difference.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.
@@ -136,7 +150,8 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         normal = float(ndtri((1 + confidence) / 2))
         low, high = newcombe(value, base, size, base_size, normal)
         error = max(value - base - low, high - value + base) / normal
-        return ArmDifference(value, base, low, high, error, newcombe_p(value, base, size, base_size))
+        p, ratios = newcombe_p(value, base, size, base_size), newcombe_ratio(value, base, size, base_size, normal)
+        return ArmDifference(value, base, low, high, error, p, ratios[0] - 1, ratios[1] - 1)
 
     def _between_days(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy.special import ndtri
@@ -156,9 +171,12 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         scale = (
             gap / apart if apart else base
         )  # the logarithmic mean: this interval holds 0 where the interval of the ratio holds 1
-        half = float(found.half_width(confidence)[0]) * scale
+        of_log = float(found.half_width(confidence)[0])
+        half, ratios = of_log * scale, np.expm1([apart - of_log, apart + of_log])
         widened = half / float(ndtri((1 + confidence) / 2))  # a normal error as wide as this interval
-        return ArmDifference(value, base, gap - half, gap + half, widened, float(found.p_value()[0]))
+        return ArmDifference(
+            value, base, gap - half, gap + half, widened, float(found.p_value()[0]), *map(float, ratios)
+        )
 
     def _within_days(self, value: float, base: float, confidence: float) -> ArmDifference:
         from scipy import stats
@@ -166,21 +184,32 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
         sizes, gap = (self.treated.players, self.base.players), value - base
         if len(sizes[0]) < FEWEST_DAYS:
             return ArmDifference(value, base)
-        daily, weight = self.treated.amount / sizes[0] - self.base.amount / sizes[1], sizes[0] * sizes[1] / sum(sizes)
-        normal, variance_by_day, least = float(stats.norm.ppf((1 + confidence) / 2)), None, 0.0
+        means, weight = (
+            np.stack([self.treated.amount / sizes[0], self.base.amount / sizes[1]]),
+            sizes[0] * sizes[1] / sum(sizes),
+        )
+        daily, by_days, freedom = means[0] - means[1], *_covariance(means, weight)
+        normal, variance_by_day, by_chance = float(stats.norm.ppf((1 + confidence) / 2)), None, np.zeros((2, 2))
         if self.is_counted:
             shares = (value * (1 - value), base * (1 - base))
             variance_by_day = shares[0] / sizes[0] + shares[1] / sizes[1]
-            least = float(np.sqrt(sum(share / n for share, n in zip(shares, self.sizes(), strict=True))))
+            by_chance = np.diag([share / n for share, n in zip(shares, self.sizes(), strict=True)])
+        gap_of = np.array([1.0, -1.0])  # the difference of both means
+        variances = [float(gap_of @ found @ gap_of) for found in (by_days, by_chance)]
         if self.is_random:  # then differences of successive days have nothing in common
-            variance, freedom = _variance(daily, weight)
-            error = max(float(np.sqrt(variance)), least)
+            error = float(np.sqrt(max(variances)))
             half = float(stats.t.ppf((1 + confidence) / 2, freedom)) * error
             p = float(2 * stats.t.sf(abs(gap) / error, freedom)) if error else float(gap == 0)
         else:
             found = mean_over_days(daily, weight, self.treated.day_numbers(), chance=variance_by_day)
             half, p = float(found.half_width(confidence)[0]), float(found.p_value()[0])
-        return ArmDifference(value, base, gap - half, gap + half, half / normal, p)
+        ratios = _NAN, _NAN
+        if base > 0 and max(variances) > 0:
+            both = (by_days, by_chance)[int(np.argmax(variances))] * half**2 / max(variances)
+            ratios = ratio_bounds(value, base, (both[0, 0], both[0, 1], both[1, 1]))
+            if min(self.treated.amount.min(), self.base.amount.min()) >= 0:
+                ratios = max(ratios[0], 0.0), ratios[1]
+        return ArmDifference(value, base, gap - half, gap + half, half / normal, p, ratios[0] - 1, ratios[1] - 1)
 
 
 def informative_players(players: Floats, amount: Floats | None = None) -> Floats:
@@ -290,12 +319,12 @@ def _mean(arm: ArmDays) -> float:
     return float(arm.amount.sum() / players) if players else _NAN
 
 
-def _variance(values: Floats, weights: Floats) -> tuple[float, float]:
-    """Return the variance of a weighted mean of independent days, and its degrees of freedom.
+def _covariance(values: Floats, weights: Floats) -> tuple[Floats, float]:
+    """Return the covariance of both arms' means over independent days, (arms, arms), and its degrees of freedom.
 
-    With equal weights this is an ordinary mean. Unequal weights leave as many degrees of freedom as there would be
-    equally large days with the same information (Kish).
+    *values* has the shape (arms, days), *weights* (days,). With equal weights these are ordinary means. Unequal weights
+    leave as many degrees of freedom as there would be equally large days with the same information (Kish).
     """
     share = weights / weights.sum()
-    deviation = values - (share * values).sum()
-    return float(((share * deviation) ** 2 / (1 - share)).sum()), float(1 / (share**2).sum() - 1)
+    deviation = values - (values @ share)[:, None]
+    return (deviation * share**2 / (1 - share)) @ deviation.T, float(1 / (share**2).sum() - 1)

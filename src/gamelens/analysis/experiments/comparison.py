@@ -20,7 +20,8 @@ from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named,
 
 _NUMBERS: Final = (
     *("days", "control_days", "players", "control_players"),
-    *("value", "control_value", "difference", "low", "high", "always_low", "always_high", "relative", "p_value"),
+    *("value", "control_value", "difference", "low", "high", "always_low", "always_high"),
+    *("relative", "relative_low", "relative_high", "p_value"),
 )
 COMPARED: Final = (
     KEYS,
@@ -34,7 +35,9 @@ COMPARED: Final = (
         low="always_low",
         high="always_high",
     ),
-    named("relative", na="where the control's value is 0"),
+    between(
+        named("relative", na="where the control's value is 0; its bounds also where it may be 0"), "as low and high"
+    ),
     named("p_value"),
     named("p_adjusted", about="Holm, for all rows"),
 )
@@ -64,9 +67,10 @@ def compare(
     Arms are compared within install day (`ArmPair.estimate`), which a changing split does not bias. Arms that share too
     few days are compared between days: then all that changed meanwhile is in the difference, `design` says so, and both
     arms need 7 install days. low and high are right for one look at a planned end; in rows with p_adjusted below 0.05
-    they are corrected for having been selected (Benjamini and Yekutieli 2005). always_low and always_high hold all true
-    differences of the frame on every day of the test at once (a mixture of sequential tests, corrected for the number
-    of rows by Bonferroni), so they may be read each morning.
+    they are corrected for having been selected (Benjamini and Yekutieli 2005). relative_low and relative_high bound the
+    difference as a share of the control's value, and exclude 0 where low and high do. always_low and always_high hold
+    all true differences of the frame on every day of the test at once (a mixture of sequential tests, corrected for the
+    number of rows by Bonferroni), so they may be read each morning.
 
     Args:
         frames: of `Client.retention`, of `per_new_player`, of a query for a ratio, or with the columns measure,
@@ -93,7 +97,7 @@ def compare(
     selected = np.flatnonzero(adjusted < LEVEL)
     level = 1 - (1 - confidence) * len(selected) / max(1, adjusted.notna().sum())
     for place in selected:
-        rows[place] |= dict(zip(("low", "high"), pairs[place].estimate(level)[2:4], strict=True))
+        rows[place] |= pairs[place].estimate(level).intervals
     result = DataFrame(rows, columns=[*texts, *_NUMBERS])
     result = result.astype({text: pd.CategoricalDtype([*result[text].dropna().unique()]) for text in texts})
     return result.assign(p_adjusted=adjusted)
@@ -172,8 +176,7 @@ def _row(pair: ArmPair, confidence: float, *, looks: int) -> dict[str, Any]:
         "value": found.value,
         "control_value": found.control_value,
         "difference": difference,
-        "low": found.low,
-        "high": found.high,
+        **found.intervals,
         "always_low": np.maximum(difference - half, -bound),
         "always_high": np.minimum(difference + half, bound),
         "relative": difference / found.control_value if found.control_value else np.nan,

@@ -13,7 +13,7 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, reads
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE, VARIANT, control_of, groups
 from gamelens.analysis.experiments.comparison import difference_finding
-from gamelens.analysis.significance import holm, two_sided
+from gamelens.analysis.significance import holm, ratio_bounds, two_sided
 from gamelens.analysis.tidy_frames.columns import column_named
 from gamelens.analysis.tidy_frames.frame_requirements import ANY, requires
 from gamelens.analysis.tidy_frames.returned_columns import KEYS, between, named, returns
@@ -22,7 +22,10 @@ from gamelens.errors import BadQuery
 Floats = NDArray[np.float64]
 
 _COUNTS: Final = ("players", "control_players")
-_NUMBERS: Final = ("value", "control_value", "difference", "low", "high", "relative", "variance_kept", "p_value")
+_NUMBERS: Final = (
+    *("value", "control_value", "difference", "low", "high"),
+    *("relative", "relative_low", "relative_high", "variance_kept", "p_value"),
+)
 
 
 @requires(frame=ANY)
@@ -32,7 +35,7 @@ _NUMBERS: Final = ("value", "control_value", "difference", "low", "high", "relat
     named("value", about="mean, adjusted by the covariate"),
     "control_value",
     between("difference", low="low", high="high"),
-    named("relative", na="where the control's value is 0"),
+    between(named("relative", na="where the control's value is 0; its bounds also where it may be 0 or less")),
     named("variance_kept", about="that the covariate leaves"),
     "p_value",
     named("p_adjusted", about="Holm, for all rows"),
@@ -133,7 +136,11 @@ def _difference(treated: Floats, base: Floats, confidence: float) -> dict[str, f
     parts = [_variance(values) / len(values) for values in (first, second)]
     error, freedom = float(np.sqrt(sum(parts))), _freedom(parts, [len(first), len(second)])
     mean, control = float(first.mean()), float(second.mean())
-    half = float(stdtrit(freedom, 0.5 + confidence / 2)) * error
+    point = float(stdtrit(freedom, 0.5 + confidence / 2))
+    half, squares = point * error, [point**2 * part for part in parts]
+    ratios = (
+        ratio_bounds(mean, control, (squares[0], 0.0, squares[1])) if control > 0 and error > 0 else (np.nan, np.nan)
+    )
     with np.errstate(divide="ignore", invalid="ignore"):
         p_value = float(two_sided(np.asarray(np.divide(mean - control, error)), freedom))
     return {
@@ -145,6 +152,8 @@ def _difference(treated: Floats, base: Floats, confidence: float) -> dict[str, f
         "low": mean - control - half,
         "high": mean - control + half,
         "relative": (mean - control) / control if control else np.nan,
+        "relative_low": ratios[0] - 1,
+        "relative_high": ratios[1] - 1,
         "variance_kept": kept,
         "p_value": p_value,
     }
