@@ -31,6 +31,7 @@ ENVIRONMENT = {
     "NO_COLOR": "1",
 }
 _NOTEBOOK: Final = re.compile(r"\]\((\w+)\.ipynb\)")
+_SECTION: Final = re.compile(r"\]\(#(\S+)\)(?=\s)")
 
 
 class Output(NamedTuple):
@@ -114,6 +115,11 @@ class PageRunner:
             raise PageError(f"{{{{ {expression} }}}} in the text ends in {error!r}") from error
 
 
+def _slug(heading: str) -> str:
+    """Return the place of a section, as the site names it, for the place that JupyterLab names."""
+    return re.sub(r"[^\w-]", "", heading.lower())
+
+
 def _output(data: Mapping[str, Any]) -> Output | None:
     """Return what a browser shows of a MIME bundle, and its text."""
     plain = str(data.get("text/plain", ""))
@@ -121,5 +127,6 @@ def _output(data: Mapping[str, Any]) -> Output | None:
         return Output(f"Figure: {alt_text(data[FIGURE])}", figure=data[FIGURE])
     if "text/markdown" in data:
         text = _NOTEBOOK.sub(r"](\1.md)", str(data["text/markdown"]))
+        text = _SECTION.sub(lambda link: f"](#{_slug(link[1])})", text)
         return Output(text, text)
     return Output(plain, str(data.get("text/html", ""))) if plain else None

@@ -52,6 +52,8 @@ def said(monkeypatch: pytest.MonkeyPatch) -> Any:
         ("{size:number_interval}", {"size": 3.21, "low": 3.0, "high": math.inf}, "3.21 (3.00 to unbounded)"),
         ("{days|day|days}", {"days": 1}, "1 day"),
         ("{days|day|days}", {"days": 1_200}, "1,200 days"),
+        ("{others:count} {by:many_others}", {"others": 1, "by": "network"}, "1 network"),
+        ("{others:count} {by:many_others}", {"others": 2, "by": "network"}, "2 networks"),
         ("{when:day}", {"when": pd.Timestamp("2026-11-02", tz="UTC")}, "2 Nov 2026"),
         ("p {p:p}", {"p": 0.0000001}, "p less than 0.001"),
         ("{name:start} is {name}", {"name": "conversion"}, "Conversion is conversion"),

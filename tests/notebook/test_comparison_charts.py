@@ -171,3 +171,95 @@ def test_a_special_day_has_the_decimals_of_its_table() -> None:
     days = outside_data.compare_with_weekdays(frame, "ad_arpdau")
     (text,) = charts.draw_occasions(days, by=["holiday", "country_code"]).data[-1].text
     assert unescape(text) == "0.210 instead of about 0.140, +50.0%"
+
+
+def drivers() -> DataFrame:
+    """Return what moved the money of two games: a clear rise of one, and a small fall within variation."""
+    return DataFrame(
+        {
+            "game": [HOSTILE, HOSTILE, "B"],
+            "driver": ["players", "ecpm", "players"],
+            "effect": [12.0, -2.0, 1.0],
+            "p_adjusted": [0.01, 0.4, 0.9],
+        }
+    )
+
+
+def test_what_moved_the_money_has_a_row_for_each_game_and_colours_what_is_clear() -> None:
+    """The largest change is on top; its label has the money now and before, and what is usual is grey."""
+    now, before = pd.Series({HOSTILE: 30.0, "B": 6.0}), pd.Series({HOSTILE: 20.0, "B": 5.0})
+    figure = charts.draw_money_drivers(drivers(), now, before)
+    top = figure.layout.yaxis.ticktext[-1]
+    assert unescape(top).replace("<br>", " ").startswith(HOSTILE[:10])
+    assert "$30.00, before $20.00" in unescape(top)
+    colours = {bar.name: dict(zip(bar.y, bar.marker.color, strict=True)) for bar in figure.data}
+    assert colours["players"][1] != colours["players"][0] == colours["ecpm"][1]
+    assert f"{'B'} $6.00 against $5.00: players +$1.00" in charts.alt_text(figure)
+    assert charts.draw_money_drivers(drivers().head(0), now, before).layout.xaxis.visible is False
+
+
+def test_more_than_six_games_are_counted() -> None:
+    many = pd.concat([drivers().head(1).assign(game=str(place), effect=float(place)) for place in range(9)])
+    nothing = pd.Series(dtype="float64")
+    figure = charts.draw_money_drivers(many, nothing, nothing)
+    assert len(figure.layout.yaxis.ticktext) == 6
+    assert "largest 6 of 9" in figure.layout.title.text
+
+
+def test_a_bridge_leads_from_one_answer_to_the_other() -> None:
+    """A cause that moved nothing has no step, and the steps have the opposite sign of the first less the second."""
+    causes = DataFrame({"cause": ["late arrivals", "time zone", "bots"], "amount": [-216.0, 214.0, 0.0]})
+    figure = charts.draw_causes(causes, 28_295, 28_297, names=("Other answer", HOSTILE))
+    (bridge,) = figure.data
+    assert [*bridge.y[:-1]] == [28_295, 216, -214]
+    assert [*bridge.text] == ["28,295", "+216", "-214", "28,297"]
+    assert "does not start at 0" in figure.layout.title.text
+    assert HOSTILE not in "".join(bridge.x)
+
+
+def test_what_players_bring_back_is_compared_with_what_they_cost() -> None:
+    """A filled mark where the interval excludes 100%, a cross without one; a row without a value is left out."""
+    returns = DataFrame(
+        {
+            "install_publisher": [HOSTILE, "B", "C", "D"],
+            "cpi": [0.5, 2.0, 1.0, 1.0],
+            "ltv_to_cpi": [0.1, 1.5, 0.9, None],
+            "low": [0.05, 0.9, None, None],
+            "high": [0.2, 3.0, None, None],
+        }
+    )
+    (marks,) = charts.draw_returns(returns).data
+    assert [*marks.x] == pytest.approx([10.0, 150.0, 90.0])
+    assert [*marks.marker.symbol] == ["circle", "circle", "x-thin"]
+    assert len({*marks.marker.color[1:]} | {marks.marker.color[0]}) == 2
+    assert marks.marker.color[0] != marks.marker.color[1]
+    assert "B, $2.00 an install: 150.0% of it comes back, 90.0% to 300.0%" in charts.alt_text(
+        charts.draw_returns(returns)
+    )
+    assert charts.draw_returns(returns.tail(1)).layout.title.text
+
+
+def test_what_to_do_stands_beside_an_effect() -> None:
+    """The words of the column step, in bold where it is to decide."""
+    compared = experiments.compare(shares(), arm="ab_variant_id")
+    figure = charts.draw_differences(compared.assign(step="decide"))
+    (words,) = (trace for trace in figure.data if trace.mode == "text")
+    assert [*words.text] == ["  <b>decide</b>"]
+    assert words.x[0] >= compared["always_high"].max() * 100
+    assert "decide" not in figure.layout.yaxis.ticktext[0]
+
+
+def test_a_funnel_of_players_has_the_names_of_its_steps() -> None:
+    steps = DataFrame(
+        {
+            "step": [1, 2],
+            "name": ["user", HOSTILE],
+            "players": [400, 300],
+            "share": [1.0, 0.75],
+            "of_previous": [None, 0.75],
+        }
+    )
+    (bar,) = charts.draw_funnel(steps).data
+    assert [*bar.x] == [400, 300]
+    assert "75.0% of the step before" in unescape(bar.text[1])
+    assert HOSTILE not in "".join(bar.y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from datetime import UTC, datetime
@@ -280,3 +281,53 @@ def test_contents_stand_below_the_answer_and_lead_to_each_section() -> None:
 def test_a_short_page_has_no_contents() -> None:
     """Two sections need no list."""
     assert '<nav class="contents"' not in sections("One", "Two", "Answer")
+
+
+def tagged(cell: NotebookNode, *tags: str) -> NotebookNode:
+    """Return *cell* with *tags*."""
+    cell.metadata["tags"] = [*tags]
+    return cell
+
+
+def test_what_is_tagged_fold_opens_with_a_click() -> None:
+    """A table, printed lines and a paragraph below its heading; names in a summary are words. Another cell stays."""
+    label = html.escape(f"Table: {HOSTILE}")
+    table = f'<div class="gamelens-table" aria-label="{label}"><table><tr><td>7</td></tr></table></div>'
+    printed = new_output("stream", name="stdout", text="<b>1 request</b>\n")
+    cells = [
+        markdown_cell("# Health"),
+        tagged(markdown_cell("## The board\n\nHow *it* is made.\n\nAt length."), "fold"),
+        tagged(code_cell("board", outputs=[displayed(html=table), printed]), "fold"),
+        code_cell("other", outputs=[displayed(html=table)]),
+    ]
+    page = page_of(notebook_of(*cells), name="a.ipynb", is_interactive=False, parameters={}, made_at=MADE_AT)
+    folded = re.findall('<details class="folded">.*?</details>', page, re.DOTALL)
+    assert [re.findall("<summary>(.*?)</summary>", part)[0] for part in folded] == [
+        "How it is counted",
+        html.escape(f"Table: {HOSTILE}", quote=False),
+        "Details",
+    ]
+    assert ("<em>it</em>" in folded[0], "At length." in folded[0], "The board</h2>" in folded[0]) == (True, True, False)
+    assert "<td>7</td>" in folded[1]
+    assert "&lt;b&gt;1 request" in folded[2]
+    assert page.count("<td>7</td>") == 2
+
+
+def test_a_folded_figure_has_its_title_as_summary() -> None:
+    """Without a subtitle, markup or anything that runs."""
+    title = "<b>Money &amp; games</b><br><span style='font-size:13px'>USD</span>"
+    cell = tagged(code_cell("figure", outputs=[displayed(figure=figure(title))]), "fold")
+    cells = [markdown_cell("# Health"), markdown_cell("## A"), cell]
+    page = page_of(notebook_of(*cells), name="a.ipynb", is_interactive=False, parameters={}, made_at=MADE_AT)
+    assert '<details class="folded"><summary>Money &amp; games</summary><figure' in page
+
+
+def test_links_of_the_conclusions_lead_to_sections_by_number() -> None:
+    """A link to a section that the page does not have is left out."""
+    end = tagged(
+        markdown_cell("## End\n\n- It rose. [Why it rose?](#Why-it-rose?)\n- It fell. [Gone](#Gone)"), "conclusions"
+    )
+    cells = [markdown_cell("# A"), markdown_cell("## One\n\nText."), markdown_cell("## Why it rose?\n\nText."), end]
+    page = page_of(notebook_of(*cells), name="a.ipynb", is_interactive=False, parameters={}, made_at=MADE_AT)
+    assert 'It rose. <a class="to-section" href="#section-2">Why it rose?</a>' in page
+    assert "It fell.</li>" in page

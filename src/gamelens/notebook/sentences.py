@@ -26,8 +26,9 @@ MOST_WORDS: Final = 25
 """Of a first screen, and of each of its sentences."""
 _LIST_FROM: Final = 3
 _FEWEST_WORDS: Final = 4
-_ENDS: Final = (re.compile(r"\. "), re.compile(r"(?<!&#\d\d)(?<!&#\d\d\d); "), re.compile(": "))
-"""Of a sentence, a clause and an opening. An entity, such as &#62;, is a letter."""
+_SENTENCE_END: Final = re.compile(r"\. ")
+_CLAUSE_ENDS: Final = (re.compile(r"(?<!&#\d\d)(?<!&#\d\d\d); "), re.compile(": "))
+"""The semicolon of an entity, such as &#62;, is a letter."""
 _UNCLEAR: Final = ("no clear difference",)
 
 Result = DataFrame | str
@@ -77,7 +78,7 @@ def conclusions(*results: Result | Mapping[str, Result | Sequence[Result]]) -> M
         BadQuery: a frame is neither of these.
     """
     headed = [*_by_heading(results)]
-    found = [_said(result, heading) for heading, result in headed]
+    found = [_sentences_of(result, heading) for heading, result in headed]
     doubts = doubtful([claims for claims, _, _ in found if claims is not None])
     written = (texts for claims, texts, _ in found if claims is not None)
     unsure = {text for text, is_doubt in zip(chain(*written), chain(*doubts), strict=True) if is_doubt}
@@ -109,7 +110,7 @@ def _by_heading(
                 yield heading, result
 
 
-def _said(result: Result, heading: str | None) -> tuple[DataFrame | None, list[str], list[_Sentence]]:
+def _sentences_of(result: Result, heading: str | None) -> tuple[DataFrame | None, list[str], list[_Sentence]]:
     """Return the claims of *result*, their sentences, and the sentences to read.
 
     The last are those of the claims, or of the clear ones and a line on the others.
@@ -140,15 +141,13 @@ def _first(sentences: Mapping[str, _Sentence], ordered: Sequence[str], unsure: s
 
 
 def _in_few_words(text: str) -> str:
-    """Return *text*, or where it has more than 25 words the clauses that it begins with; empty if they have more."""
+    """Return *text*, or where it has more than 25 words what it begins with: sentences, else a clause; else empty."""
     if len(text.split()) <= MOST_WORDS:
         return text
-    for end in _ENDS:
-        beginnings = (text[: found.start()] for found in reversed([*end.finditer(text)]))
-        fitting = (begin for begin in beginnings if _FEWEST_WORDS <= len(begin.split()) <= MOST_WORDS)
-        if begin := next(fitting, ""):
-            return f"{begin}."
-    return ""
+    sentences = [text[: end.start()] for end in _SENTENCE_END.finditer(text)][::-1]  # as many as fit
+    clauses = (text[: end.start()] for ends in _CLAUSE_ENDS for end in ends.finditer(text))
+    fitting = (begin for begin in chain(sentences, clauses) if _FEWEST_WORDS <= len(begin.split()) <= MOST_WORDS)
+    return f"{begin}." if (begin := next(fitting, "")) else ""
 
 
 def _link(heading: str | None) -> str:

@@ -148,7 +148,7 @@ def _tile(number: KeyNumber, cells: _Cells) -> str:
     """Return a tile as HTML. Every text is escaped here."""
     direction = ("up" if number.change > 0 else "down") if number.is_clear else "usual"
     change = f'<dd class="{direction}">{escape(cells.change)}</dd>'
-    label = f"{cells.name}, {_course(number)}"
+    label = f"{cells.name}, {_history_in_words(number)}"
     picture = sparkline(number.history, label)
     return (
         f'<div><dt>{escape(cells.name)}</dt><dd class="value">{escape(cells.value)}</dd>'
@@ -160,7 +160,7 @@ def _tile(number: KeyNumber, cells: _Cells) -> str:
     )
 
 
-def _course(number: KeyNumber) -> str:
+def _history_in_words(number: KeyNumber) -> str:
     """Return the history of *number* in words: the number of its buckets, the first, the last and the extremes."""
     known = [value for value in number.history if math.isfinite(value)]
     if not known:

@@ -66,6 +66,8 @@ _KINDS: Final = {
 """What a number is that a sentence writes in a form."""
 _PARTS: Final = ("opening", "ending")
 """The parts in which the sentences of a kind may differ from the kind that it is `like`."""
+_COUNTED: Final = "many_"
+"""Of the word for several, before the field that counts them: `{others:count} other {by:many_others}`."""
 _OTHER_SPECS: Final = frozenset({"day", "p", "many", "start", "text"})
 _BASE: Final = frozenset({"size", "low", "high", "unit", "direction"})
 
@@ -267,7 +269,7 @@ def _needed_by(part: Parsed) -> Iterator[str]:
 
 def _is_spec(spec: str | None) -> bool:
     base = (spec or "count").removesuffix("_range").removesuffix("_interval")
-    return base in _SPECS or base in _OTHER_SPECS
+    return base in _SPECS or base in _OTHER_SPECS or base.startswith(_COUNTED)
 
 
 def _is_unknown(value: Any) -> bool:
@@ -399,6 +401,10 @@ class _Sentence:
                 return self._name(text[:1].upper() + text[1:])
             case "many":
                 return str(words()["plurals"].get(str(value), f"{value}s"))
+            case _ if spec.startswith(_COUNTED):
+                several = str(words()["plurals"].get(str(value), f"{value}s"))
+                is_one = fields.get(spec.removeprefix(_COUNTED)) == 1
+                return (several[:-3] + "y" if several.endswith("ies") else several[:-1]) if is_one else several
             case "day":
                 return _day_text(value)
             case "p":

@@ -145,7 +145,7 @@ def draw_money_drivers(
     figure.update_layout(barmode="relative", bargap=0.3, showlegend=False, hovermode="closest")
     number_axis(figure, "x", unit, float(room) if len(shown) else 1.0)
     figure.update_xaxes(showgrid=True, showline=False, rangemode="normal", zeroline=True, zerolinecolor=look.muted)
-    sums = [tuple(scale.text(of.get(game, 0.0)) for of in (now, before)) for game in games]
+    sums = [tuple(scale.text(money.get(game, 0.0)) for money in (now, before)) for game in games]
     between, row_px = ("<br>", 42) if len(games) <= _FEW_GAMES else (", ", 26)
     figure.update_layout(height=190 + row_px * max(1, len(games)))
     labels = [

@@ -83,7 +83,7 @@ def flat(figure: Mapping[str, Any], *, is_first: bool = False) -> dict[str, Any]
     share = 0.4 if is_free and not has_names else 0.0
     if is_first:
         is_low = any("<br>" in str(text) for axis in axes for text in axis.get("ticktext") or ())  # names of two lines
-        share = 0.1 if is_low else 0.25 if has_names else 0.5 if is_free else 0.4
+        share = 0.1 if is_low else 0.25 if has_names else 0.55 if is_free else 0.4
     if share:
         layout["height"] = height - max(0, round(share * (height - _MARGINS_PX)))
     return {"data": figure.get("data") or [], "layout": layout}
