@@ -34,6 +34,7 @@ from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import folded_header, header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
+from gamelens.analysis.outside_data.tax_bases import other_basis
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
     column_of,
@@ -63,6 +64,7 @@ _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _NETWORK: Final = ', or who is paid in every row, network="..."'
 _MOST_NAMES: Final = 3  # in a warning
+_MOST_STEPS: Final = 3  # columns that a refusal names
 _WIDEST: Final = 1_000.0  # times the lower bound: a higher one says nothing of a value
 _SMALL: Final = 100  # integers up to it are also ranks, values of conversions and kinds
 _COSTS_OF_ONE: Final = frozenset({"cpi", "cpa", "cpc"})
@@ -688,6 +690,10 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     if not any(income.concept == "income" for income in amounts):
         found = found or [sum_ for sum_ in amounts if sum_.concept in ("", "money")]  # Amount, or a column of $5
     if len(found) == 1:
+        if (other := other_basis(found[0], table.columns)) is not None:
+            names = [found[0].name, other.name]
+            rule = f'is needed: {table.source} has costs with and without tax: say which with amount="{names[0]}" or '
+            raise BadQuery("amount", UNSET, f'{rule}amount="{names[1]}"', names)
         return table, found[0]
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
@@ -705,7 +711,7 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         called = [column for column, meant in first.items() if meant and meant.concept == "cost"]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
         text = called[0].name if called else text
-    step = " or ".join(f'amount="{name}"' for name in names[:2]) or f'roles={{"{text}": "cost"}}'
+    step = " or ".join(f'amount="{name}"' for name in names[:_MOST_STEPS]) or f'roles={{"{text}": "cost"}}'
     is_none = step == 'roles={"...": "cost"}'
     begins = "none may be money either: pass a table with costs, or name one of its columns" if is_none else "name it"
     rule = f"has no column of costs{f' ({others})' if others else ''}: {begins} with {step}"

@@ -81,6 +81,7 @@ from gamelens.analysis.outside_data.running_totals import (
     with_running_totals,
 )
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
+from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
 from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END
 from gamelens.errors import BadQuery
@@ -319,12 +320,16 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         columns.append(_in_minor_units(column, unit))
     columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
     columns = _refunds_negative(columns, meanings, cells)
-    states = stated_rows(meanings, cells, given.get("leave_out", ()), is_known=vendor is not None)
+    answered = given.get("leave_out", ())
+    bases = tax_bases(meanings, cells, answered)
+    of_taxes = {stated.name: stated.bases for stated in bases}
+    states = stated_rows(meanings, cells, answered, is_known=vendor is not None, others=of_taxes)
     columns = [
         replace(
             column,
             problem=column.problem
             or state_problem(column, states, meanings, cells)
+            or tax_problem(column, bases, cells, grid.above)
             or repeated_amount_problem(column, meanings, cells, grid.source),
         )
         if column.name in meanings
