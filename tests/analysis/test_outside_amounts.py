@@ -484,3 +484,38 @@ def test_a_cost_that_each_conversion_repeats_is_asked_about(
     split = [f"{row.rsplit(',', 3)[0]},{place},{row.rsplit(',', 2)[1]},1" for place, row in enumerate(other)]
     path = file("\n".join([f"Day,{campaign},Cost (USD),{action},Conversions", *split, ""]))
     assert outside_data.in_dollars(path)["spend"].sum() == sum(range(len(split)))
+
+
+@pytest.mark.parametrize(
+    ("header", "scale"),
+    [
+        ("Spend (₹ Cr)", 1e7),
+        ("Spend (Cr)", 1e7),
+        ("Spend Rs. Cr.", 1e7),
+        ("Cost INR crore", 1e7),
+        ("Cost (in ₹ L)", 1e5),
+        ("Cost (₹ lacs)", 1e5),
+        ("Cost (₹)", 1.0),
+    ],
+)
+def test_crores_and_lakhs_of_a_header_are_read(tmp_path: Path, header: str, scale: float) -> None:
+    path = tmp_path / "india.csv"
+    path.write_text(f"Month,{header}\n2026-10-01,1.25\n2026-11-01,2.5\n", encoding="utf-8")
+    found = outside_data.in_dollars(path, header, currency="INR", rate=1.0 / 90)
+    assert found["spend"].sum() == pytest.approx(3.75 * scale / 90)
+
+
+@pytest.mark.parametrize(
+    "line", ["UA spend (₹ in Lakhs)", "UA spend, Rs. in L", "Spend in lacs of rupees", "Figures in INR lakh"]
+)
+def test_numbers_below_a_line_of_lakhs_are_asked_about_by_a_join(tmp_path: Path, line: str) -> None:
+    """Also a column whose header says nothing of money, such as the name of a network."""
+    path = tmp_path / "india.csv"
+    path.write_text(f"{line}\n\nMonth,Meta\n2026-10-01,45.25\n2026-11-01,50.5\n", encoding="utf-8")
+    frame = tidy_frame("new_users", timestamp=["2026-10-01", "2026-11-01"], new_users=[5, 6])
+    frame.attrs["gamelens"]["asked"] |= {"every": "month", "interval": "2026-10-01T00:00Z/2026-12-01T00:00Z"}
+    with pytest.raises(BadQuery, match=r"Meta may be in .* by a line beside the table") as refused:
+        gl.join(frame, path, columns=["Meta"])
+    assert 'roles={"Meta": {"role": "amount", "scale": 100000}} if so' in str(refused.value)
+    roles = {"Meta": {"role": "amount", "scale": 100000}}
+    assert gl.join(frame, path, columns=["Meta"], roles=roles).frame["Meta"].tolist() == [4_525_000, 5_050_000]

@@ -27,7 +27,14 @@ from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, doubts_about, no_days, words_of
+from gamelens.analysis.outside_data.outside_table import (
+    OutsideColumn,
+    OutsideTable,
+    check_wholes,
+    doubts_about,
+    no_days,
+    words_of,
+)
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
@@ -155,6 +162,7 @@ def in_dollars(
 def _with_dollars_of_rows(table: OutsideTable, amount: str | None, rate: Rate, to: str) -> DataFrame:
     """Return all columns of a table with the amounts of its rows in US dollars, and warn of what counts in doubt."""
     table, column = cost_column(table, amount)
+    check_wholes(table)
     dollars = dollars_of(table, column, rate)
     if table.periods.problem is not None:
         raise table.periods.problem

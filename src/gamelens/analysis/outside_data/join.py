@@ -9,7 +9,6 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 import numpy as np
 import pandas as pd
-from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
@@ -26,7 +25,7 @@ from gamelens.analysis.outside_data.match_report import (
     matched_share,
     of_one_platform,
 )
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
 from gamelens.analysis.outside_data.row_periods import periods_of_column
@@ -172,10 +171,7 @@ def _right(
     """
     for name in columns or ():
         table.column(name)
-    for name, whole in table.larger.items():
-        if name not in pairs.values():
-            rule = f"has a row {whole!r} that is larger than the sum of the others, so its parts do not add up"
-            raise BadQuery(name, UNSET, f'{rule}: join by it too, or pass totals="keep"')
+    check_wholes(table, [*pairs.values()])
     keys: dict[str, Series[Any]] = {}
     shown: dict[str, Series[Any]] = {}
     unknown: dict[str, tuple[str, ...]] = {}

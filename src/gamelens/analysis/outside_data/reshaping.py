@@ -35,6 +35,8 @@ _NO_DAY: Final = re.compile(r"\D*|\d{1,7}|\d{9,}")
 _DATE: Final = r"(?P<day>\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:20)?\d\d|20\d{6})"
 _DAY_LAST: Final = re.compile(rf"(?P<value>.*[^\W\d_][^\d]*?)[\s:|,_–-]+{_DATE}")
 _DAY_FIRST: Final = re.compile(rf"{_DATE}[\s:|,_–-]+(?P<value>[^\d]*[^\W\d_].*)")
+_NOT_ADDED_OVER_DAYS: Final = frozenset({"stock", "cumulative", "distinct"})
+"""Roles that a header says whatever the format says of all."""
 
 
 def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
@@ -60,8 +62,11 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
         grid = _long(
             grid, {name: (match["value"], match[key]) for name in names if (match := pattern.fullmatch(name))}, key
         )
-        role = table["wide_role"]
-        made |= {name: Meaning(role, Evidence(role, vendor.name, name)) for name in grid.columns if name not in names}
+        for name in [name for name in grid.columns if name not in names]:
+            measures = [known.role for known in header_meanings(name) if known.role in MEASURES - {"rate"}]
+            is_stated = measures[:1] and measures[0] in _NOT_ADDED_OVER_DAYS
+            role = measures[0] if is_stated else table["wide_role"]
+            made[name] = Meaning(role, Evidence(role, vendor.name, name))
         made.pop(key, None)
     else:
         grid, made = _with_days_in_rows(grid, vendor)

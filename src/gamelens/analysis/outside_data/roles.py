@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -28,7 +28,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_tim
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.money_units import without_unit
+from gamelens.analysis.outside_data.money_units import without_rupees, without_unit
 from gamelens.analysis.outside_data.stated_years import days_beside
 from gamelens.analysis.outside_data.total_words import (
     AVERAGE,
@@ -480,6 +480,7 @@ def header_meanings(header: str) -> Iterator[Meaning]:
 
 
 def _meanings_of_words(header: str) -> Iterator[Meaning]:
+    header = without_rupees(header)
     whole = folded_header(header)
     if (ending := _WEEK_ENDING.search(whole)) is not None:
         yield Meaning("end", Evidence("end", "header", ending[0]), "week")
@@ -768,9 +769,11 @@ def _becomes(stated: str | Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def summands_of(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, NDArray[np.float64]]:
-    """Return the numbers of the columns that can be added up, by name."""
-    return {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+def summands_of(
+    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], roles: Collection[str] = SUMMANDS
+) -> dict[str, NDArray[np.float64]]:
+    """Return the numbers of the columns of *roles*, by default those that can be added up, by name."""
+    return {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in roles}
 
 
 def groups_of(codes: Mapping[str, NDArray[Any]], by: Sequence[str], rows: int) -> NDArray[np.int64]:

@@ -35,6 +35,7 @@ from gamelens.analysis.outside_data.money_units import (
     NO_HUNDREDTHS,
     MoneyUnit,
     multiple_of_counts,
+    multiple_of_rupees,
     unit_in,
 )
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
@@ -168,11 +169,11 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
             np.resize(tables, len(mask))[~mask],
         )
     looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
-    larger: Mapping[str, str] = {}
     totals: str | Sequence[str] = given.get("totals", "skip")
+    named = () if isinstance(totals, str) else totals
+    found = find_totals(looked.grid, looked.meanings, looked.cells, named, leave)
+    larger = {name: whole for name, whole in found.larger.items() if name not in leave}
     if totals != "keep":
-        found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals, leave)
-        larger = found.larger
         if found.rule:
             problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
@@ -314,8 +315,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(
                 column, evidence=(*column.evidence, says), problem=column.problem or _unit_problem(column, unit)
             )
-        elif column.role == "amount" and "scale" not in meaning.details and not _is_rounded(cells[name]):
-            multiple = multiple_problem(name, column.money_word, grid.above)
+        elif column.role in ("amount", "number") and "scale" not in meaning.details and not _is_rounded(cells[name]):
+            word = "amount" if column.role == "number" else column.money_word
+            multiple = multiple_problem(name, word, grid.above)
             column = replace(column, problem=column.problem or multiple)
         columns.append(_in_minor_units(column, unit))
     columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
@@ -424,7 +426,9 @@ def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
         unit = multiple_of_counts(column_cells.name, folded_header)
         return unit if unit is not None and unit.scale > 1 else MoneyUnit(1.0, "")
     is_money = meaning.role in HAS_MONEY or _is_money_rate(meaning, column_cells)
-    return (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
+    of_rupees = multiple_of_rupees(column_cells.name) if meaning.role == "amount" else None
+    of_money = of_rupees or (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None)
+    return of_money or MoneyUnit(1.0, "")
 
 
 def _is_rounded(column_cells: ColumnCells) -> bool:

@@ -25,6 +25,7 @@ from gamelens.analysis.outside_data.outline_rows import outline_totals
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
+    SUMMANDS,
     TIMES,
     ColumnCells,
     Meaning,
@@ -138,7 +139,8 @@ def _by_words(
 
 
 def _with_rounding(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Summands:
-    summands = summands_of(meanings, cells)
+    """Return the numbers that rows of one day add up, with how far their sum may be off: balances are among them."""
+    summands = summands_of(meanings, cells, SUMMANDS | {"stock", "cumulative"})
     is_rounded = {name: not cells[name].is_typed and cells[name].numbers.rounded is not None for name in summands}
     return {name: (values, _COARSE if is_rounded[name] else _ROUNDING) for name, values in summands.items()}
 
