@@ -341,7 +341,7 @@ def test_what_tells_a_format_from_others_is_listed() -> None:
         ),
         (
             "EU (EUR)\nDate,Cost,Ads\n2026-11-01,1,1\n2026-11-02,2,1\nUS (USD)\nDate,Cost,Ads\n2026-11-01,3,1\n",
-            "has a line between",
+            "header_row=2 reads the first, header_row=6 the second",
         ),
         (
             "Currency: EUR,,\nDate,Cost,Ads\n2026-11-01,1,1\nCurrency: USD,,\nDate,Cost,Ads\n2026-11-01,3,1\n",
@@ -401,7 +401,7 @@ def test_numbers_of_several_measures_are_asked_about(file: WriteFile) -> None:
     [
         (
             "Date,Ads,Cost (USD)\n2026-11-01,A,1\n2026-11-02,A,2\nDate,Ads,Cost (EUR)\n2026-11-01,B,3\n",
-            "holds several tables",
+            "header_row=1 reads the first, header_row=4 the second",
         ),
         (
             "Period,Cost (USD)\n2026-10-26 - 2026-11-01,70\n2026-10-26,10\n2026-10-27,10\n",

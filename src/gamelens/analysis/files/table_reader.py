@@ -60,6 +60,7 @@ class Grid:
         formats: number formats of the cells of an Excel file, by column.
         notes: what was left out.
         header_row: the row of a file that names the columns.
+        cells_above: the cells of the lines above the header.
     """
 
     source: str
@@ -71,6 +72,7 @@ class Grid:
     formats: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     header_row: int = 1
+    cells_above: tuple[Sequence[Any], ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -256,7 +258,11 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
     if name.endswith(".zip") or name.removesuffix(".gz").endswith(_TEXTS):
         text = read_delimited(path, encoding, header_row)
         numbers = np.arange(text.cells.num_rows) + text.first_row
-        return _grid(path.name, text.cells, numbers, text.above, text.below, separator=text.separator)
+        grid = _grid(path.name, text.cells, numbers, text.above, text.below, separator=text.separator)
+        if text.cut_at is not None:
+            note = f"row {text.cut_at} of {path.name} and all below belong to another table and are left out"
+            grid = replace(grid, notes=(*grid.notes, note))
+        return grid
     if name.endswith(".parquet"):
         try:
             return _grid(path.name, pq.ParquetFile(path).read())
@@ -323,6 +329,7 @@ def _grid(
         cells, numbers = cells.slice(0, len(numbers) - 1), numbers[:-1]
     lines_around = tuple(line for line in (*around, *below) if line)
     grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
+    grid = replace(grid, cells_above=tuple(above))
     grid = replace(grid, header_row=int(numbers[0]) - 1) if len(numbers) else grid
     if cells.num_columns > 1 and all(column.null_count for column in cells.columns):
         return grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())

@@ -82,6 +82,7 @@ from gamelens.analysis.outside_data.running_totals import (
     with_running_totals,
 )
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
+from gamelens.analysis.outside_data.tables_below import of_one_table
 from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
 from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END
@@ -147,7 +148,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
     _check_arguments(given)
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
-    grid, tables = _without_repeated_headers(grid)
+    grid, tables = _without_repeated_headers(of_one_table(grid, given.get("header_row")))
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = reshaped(grid, vendor)
