@@ -519,3 +519,25 @@ def test_numbers_below_a_line_of_lakhs_are_asked_about_by_a_join(tmp_path: Path,
     assert 'roles={"Meta": {"role": "amount", "scale": 100000}} if so' in str(refused.value)
     roles = {"Meta": {"role": "amount", "scale": 100000}}
     assert gl.join(frame, path, columns=["Meta"], roles=roles).frame["Meta"].tolist() == [4_525_000, 5_050_000]
+
+
+@pytest.mark.parametrize(
+    ("line", "scale"),
+    [
+        ("all figures in k EUR, net", 1e3),
+        ("in T€", 1e3),
+        ("Amounts: EUR k", 1e3),
+        ("kEUR", 1e3),
+        ("in €k", 1e3),
+        ("USD M", 1e6),
+        ("Spend, €m", 1e6),
+        ("all figures in EUR", None),
+        ("Team EUR", None),
+    ],
+)
+def test_thousands_of_a_currency_in_a_line_are_asked_about(tmp_path: Path, line: str, scale: float | None) -> None:
+    """As people write them beside a code or a sign, in either order."""
+    path = tmp_path / "costs.csv"
+    path.write_text(f"{line},,\n,,\nDate,Network,Cost\n2026-11-01,A,511\n2026-11-02,B,1022\n", encoding="utf-8")
+    problem = gl.read_table(path).column("Cost").problem
+    assert (problem is not None and f'"scale": {scale:g}' in str(problem)) if scale else problem is None

@@ -601,3 +601,37 @@ def test_numbers_of_a_spreadsheet_among_days_of_a_workbook_are_read(tmp_path: Pa
     with pytest.raises(BadQuery):
         outside_data.in_dollars(path)
     assert gl.read_table(path, missing=["44835"]).starts.isna().tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("header", "months"),
+    [
+        ("Invoice Date,Service Period", ("September 2026", "October 2026")),
+        ("Date,Billing month", ("2026-09", "2026-10")),
+        ("Payment date,For", ("Sep 2026", "Oct 2026")),
+        ("Rechnungsdatum,Leistungszeitraum", ("September 2026", "1.-15. Oktober 2026")),
+        ("Fatura Tarihi,Hizmet Dönemi", ("Eylül 2026", "1-15 Ekim 2026")),
+        ("支払日,対象月", ("2026年9月", "2026年10月")),
+    ],
+)
+def test_bills_of_other_months_are_asked_about(tmp_path: Path, header: str, months: tuple[str, str]) -> None:
+    """A period beside the day of a bill that the day lies outside of: the question is which one is meant."""
+    rows = [f"2026-10-05,{months[0]},10", f"2026-10-06,{months[0]},20", f"2026-11-17,{months[1]},30"]
+    path = tmp_path / "bills.csv"
+    path.write_text("\n".join([f"{header},Cost (USD)", *rows, ""]), encoding="utf-8")
+    first, second = header.split(",")
+    problem = gl.read_table(path).periods.problem
+    assert problem is not None
+    assert "are all days: say which one is meant" in str(problem)
+    table = gl.read_table(path, roles={first: "text", second: "day"})
+    assert table.starts.dt.strftime("%Y-%m-%d").tolist() == ["2026-09-01", "2026-09-01", "2026-10-01"]
+    assert gl.read_table(path, roles={first: "day", second: "text"}).period == "day"
+
+
+@pytest.mark.parametrize("months", [("2026-10", "2026-11"), ("October 2026", "November 2026"), ("October", "November")])
+def test_the_month_of_a_day_says_nothing_more(tmp_path: Path, months: tuple[str, str]) -> None:
+    rows = [f"2026-10-05,{months[0]},10", f"2026-10-06,{months[0]},20", f"2026-11-17,{months[1]},30"]
+    path = tmp_path / "costs.csv"
+    path.write_text("\n".join(["Date,Month,Cost (USD)", *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert (table.period, table.periods.column, table.periods.problem) == ("day", "Date", None)

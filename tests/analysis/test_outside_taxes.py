@@ -125,3 +125,27 @@ def test_a_profit_beside_a_cost_is_no_other_basis(tmp_path: Path) -> None:
     rows = [f"2026-11-0{day},{day}00,{day}19,{day}" for day in range(1, 7)]
     path = written(tmp_path / "bills.csv", "Day,Cost (USD),Gross revenue (USD),Gross profit", *rows)
     assert outside_data.in_dollars(path)["spend"].sum() == 2100
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Spesa,IVA 22%,Totale fattura", "खर्च (₹),GST 18% (₹),कुल (₹)", "Cost,VAT,Due", "Maliyet,KDV,Toplam borç"],
+)
+def test_a_sum_of_a_cost_and_its_tax_is_another_basis(tmp_path: Path, header: str) -> None:
+    """Whatever it is called; without a column of the tax nothing is searched."""
+    rows = [f"2026-11-0{day},{day}00,{day * 2}0,{day * 12}0" for day in range(1, 7)]
+    path = written(tmp_path / "bills.csv", f"Day,{header}", *rows)
+    net, _, gross = header.split(",")
+    with pytest.raises(BadQuery, match=r"costs with and without tax|several amounts") as refused:
+        outside_data.in_dollars(path, currency="USD")
+    assert f'amount="{net}" or amount="{gross}"' in str(refused.value)
+    assert outside_data.in_dollars(path, gross, currency="USD")["spend"].sum() == 2520
+
+
+@pytest.mark.parametrize("header", ["부가세", "GST 18% (₹)", "MwSt. 19 %", "Agenturhonorar 8 %", "消費税"])
+def test_a_tax_or_a_fee_is_proposed_for_no_cost(tmp_path: Path, header: str) -> None:
+    path = written(tmp_path / "bills.csv", f"Day,{header},X", "2026-11-01,18.5,118.5", "2026-11-02,9.5,59.5")
+    with pytest.raises(BadQuery) as refused:
+        outside_data.in_dollars(path, currency="USD")
+    assert f'amount="{header}"' not in str(refused.value)
+    assert 'amount="X"' in str(refused.value)

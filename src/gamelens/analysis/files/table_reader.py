@@ -33,6 +33,8 @@ from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
 
+STRUCK: Final = "struck through"
+"""The column that says yes of the rows of a sheet that are struck through, if there are some."""
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _UNSEEN: Final = "[\u200e\u200f\u061c]"
 _SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
@@ -282,6 +284,12 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
             if at < len(names)
         }
         grid = _grid(path.name, cells, numbers, every_row[: place - joined], formats=formats)
+        is_struck = np.isin(grid.rows, [*page.struck])
+        if is_struck.any() and STRUCK not in grid.columns:
+            marks = pa.array(["yes" if struck else None for struck in is_struck], pa.string()).dictionary_encode()
+            words = "is struck through" if is_struck.sum() == 1 else "are struck through"
+            notes = (*grid.notes, f"{grid.rows_text(is_struck)} {words} in the sheet")
+            grid = replace(grid, cells=grid.cells.append_column(STRUCK, marks), notes=notes)
         is_hidden = np.isin(grid.rows, [*page.hidden])
         note = f"{grid.rows_text(is_hidden)} {'is' if is_hidden.sum() == 1 else 'are'} hidden in the sheet, and read"
         return replace(grid, notes=(*grid.notes, note)) if is_hidden.any() else grid

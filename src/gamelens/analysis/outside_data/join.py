@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple
 import msgspec
 import numpy as np
 import pandas as pd
+from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
@@ -170,7 +171,10 @@ def _right(
         BadQuery: a key has several rows and *is_refused*, or these have no value together.
     """
     for name in columns or ():
-        table.column(name)
+        if table.column(name).role == "number" and "rate" in table.arguments.get("given", {}):
+            step = f'roles={{"{name}": "cost"}} if it is money'
+            rule = f"is a number of {table.source}, which rate= does not convert: {step}"
+            raise BadQuery(name, UNSET, rule)
     check_wholes(table, [*pairs.values()])
     keys: dict[str, Series[Any]] = {}
     shown: dict[str, Series[Any]] = {}

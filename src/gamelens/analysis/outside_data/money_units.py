@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from gamelens.wire.currencies import USD_PER_UNIT
+
 _PARTS: Final = {
     1e-6: r"(?<!\w)(?:micros?|micro ?units?|e6|millionths?)(?!\w)",
     0.01: (
@@ -26,7 +28,15 @@ _MULTIPLES: Final = {
         r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
     ),
 }
-_K_OF_MONEY: Final = re.compile(r"(?i)(?<!\w)[kт] ?[$€£¥₽₺₩]")
+_CODES: Final = "|".join(sorted(USD_PER_UNIT))
+_SIGN: Final = rf"(?:[$€£¥₽₺₩₹]|(?<![^\W_])(?:{_CODES})(?![^\W_]))"
+_MULTIPLES_OF_MONEY: Final = {  # k EUR, T€, EUR k, $m
+    1e3: re.compile(
+        rf"(?<![^\W_])(?:[kKтТ]|T(?=\.? ?(?:€|EUR|CHF)))\.? ?{_SIGN}|{_SIGN} ?[kK](?!\w)"
+        rf"|(?<![^\W_])[kKT](?:{_CODES})(?![^\W_])"
+    ),
+    1e6: re.compile(rf"(?<![^\W_])(?:[mM]|MM)\.? ?{_SIGN}|{_SIGN} ?(?:[mM]|MM|mm)(?!\w)"),
+}
 _OF_RUPEES: Final = re.compile(
     r"(?i)(?:₹|(?<!\w)(?:rs|inr)(?![^\W_]))[.\s_]*(?:in[\s_]+)?(?:(?P<crore>crs?|crores?)|(?P<lakh>l|la(?:kh|c)s?))(?![^\W_])"
     r"|(?<![^\W_])(?:(?P<crores>crs?)|(?P<lakhs>la(?:kh|c)s?))[.\s_]*(?:of[\s_]+)?(?:₹|(?:rs|inr|rupees)(?![^\W_]))"
@@ -60,8 +70,9 @@ def without_unit(folded: str) -> str:
 
 def multiple_in(line: str, folded: str) -> MoneyUnit | None:
     """Return the multiple of a currency that a line about money names, such as k$ or in thousands of euros."""
-    if match := _K_OF_MONEY.search(line):
-        return MoneyUnit(1e3, match[0])
+    for scale, of_money in _MULTIPLES_OF_MONEY.items():
+        if match := of_money.search(line):
+            return MoneyUnit(scale, match[0])
     if (rupees := multiple_of_rupees(line)) is not None:
         return rupees
     for scale, pattern in _MULTIPLES.items():

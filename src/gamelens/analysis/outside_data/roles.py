@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
@@ -23,13 +22,16 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
-from gamelens.analysis.files.currency_names import currencies_of_code
+from gamelens.analysis.files.currency_names import currencies_in, currencies_of_code
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
+from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.money_units import without_rupees, without_unit
 from gamelens.analysis.outside_data.stated_years import days_beside
+from gamelens.analysis.outside_data.tax_words import without_tax
 from gamelens.analysis.outside_data.total_words import (
     AVERAGE,
     AVERAGE_AT_ONE_END,
@@ -64,6 +66,9 @@ _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
 _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
+_MEAN: Final = re.compile(r"(?<=\w )medias?(?!\w)|(?<!\w)medias? (?:de|di|da|do|del|della|dei)(?!\w)")
+"""An average in Spanish, Portuguese and Italian: posición media, media de clics. Alone it is what is bought."""
+_SIGNS: Final = re.compile(r"[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
@@ -330,7 +335,7 @@ class ColumnCells:
         days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = read_times(days, **hints)
+                read = _months_and_ranges(days, hints) or read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
@@ -458,13 +463,26 @@ class ColumnCells:
         return Meaning(says, Evidence(says, "cells", self.example))
 
 
-def folded_header(text: str) -> str:
-    """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    text = re.sub(r"(?<!\w)\d+(?:[.,]\d+)? ?%|% ?\d+(?:[.,]\d+)?(?!\w)", " ", text)  # of a tax whose amount it is
-    parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents "))
-    text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
-    return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())
+def _months_and_ranges(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
+    """Return the periods of texts of which some are months and some ranges of days: Kasım 2026, 1-15 Kasım 2026."""
+    if len(texts) > _TRIED:
+        return None
+    are_ranges = np.array([ranges_of([text.strip()]) is not None for text in texts], dtype=bool)
+    if are_ranges.all() or not are_ranges.any():
+        return None
+    parts = [[text for text, is_of in zip(texts, mask, strict=True) if is_of] for mask in (are_ranges, ~are_ranges)]
+    try:
+        ranges, months = (read_times(part, **{**hints, "beside": [*hints["beside"], *texts]}) for part in parts)
+    except BadQuery:
+        return None
+    if months.precision != "month" or ranges.until is None or months.until is not None:
+        return None
+    at, until = (np.empty(len(texts), dtype="datetime64[us]") for _ in range(2))
+    at[are_ranges], at[~are_ranges] = ranges.at, months.at
+    until[are_ranges] = ranges.until
+    until[~are_ranges] = (months.at.astype("datetime64[M]") + np.timedelta64(1, "M")).astype("datetime64[us]")
+    notes = "; ".join(note for note in (ranges.note, months.note) if note)
+    return ParsedTimes(at, ranges.precision, until=until, note=notes or None)
 
 
 def header_meanings(header: str) -> Iterator[Meaning]:
@@ -490,16 +508,21 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
-    outer = without_unit(outer) or outer
-    found, of_inner = _measures_and_keys(outer), _measures_and_keys(folded_header(inner))
+    outer, inner = without_tax(without_unit(outer) or outer), without_tax(folded_header(inner))
+    found, of_inner = _measures_and_keys(outer), _measures_and_keys(inner)
     if not found:
-        outer, found = folded_header(inner), of_inner
+        outer, found = inner, of_inner
     yield from _running_totals([*found, *of_inner])
-    yield from _rates(header, outer, found, folded_header(inner))
+    yield from _rates(header, outer, found, inner)
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+    named = " ".join([*_BRACKETS.findall(header), header.rpartition(",")[2], *_SIGNS.findall(header)])
+    is_named = any(letter.isalpha() for letter in _BRACKETS.sub("", header))
+    is_named &= _PER.search(whole) is None and not currencies_of_code(header)
+    if is_named and (codes := currencies_in(named)):
+        yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "money")
 
 
 def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:
@@ -517,6 +540,8 @@ def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meani
 def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str) -> Iterator[Meaning]:
     """Yield the rates that a header names: by a word, or as a quotient of two measures."""
     rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
+    if (mean := _MEAN.search(outer)) is not None:
+        rates.append((lexicon()["average"], mean[0]))
     counts = [concept.name for concept, _, _ in found if concept.role == "count"]
     if counts and _EASTERN_PER.search(outer.replace(" ", "")):
         amounts = [concept.name for concept, _, _ in found if concept.role == "amount"]
@@ -598,20 +623,6 @@ def lexicon() -> dict[str, Concept]:
 @cache
 def _phrases() -> re.Pattern[str]:
     return any_phrase(lexicon())
-
-
-def any_phrase(phrases: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds one of folded *phrases* as words, also with a plural's s, the longest first."""
-    words = sorted(phrases, key=len, reverse=True)
-    spelled = [
-        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word)
-        for word in words
-    ]
-    return re.compile("|".join(spelled))
-
-
-def _is_eastern(word: str) -> bool:
-    return any("\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in word)
 
 
 @lru_cache(maxsize=4096)  # of one file each header is looked at by several questions

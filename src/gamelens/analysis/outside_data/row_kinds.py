@@ -16,13 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gamelens.analysis.ads.canonical_names import canonical_name
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
     TIMES,
     ColumnCells,
     Meaning,
-    folded_header,
     groups_of,
     header_meanings,
     summands_of,

@@ -21,16 +21,9 @@ from numpy.typing import NDArray
 
 from gamelens._text import counted
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
-from gamelens.analysis.outside_data.roles import (
-    TIMES,
-    ColumnCells,
-    Meaning,
-    any_phrase,
-    concepts_in,
-    folded_header,
-    header_meanings,
-)
+from gamelens.analysis.outside_data.roles import TIMES, ColumnCells, Meaning, concepts_in, header_meanings
 from gamelens.analysis.outside_data.total_words import ACTUAL, LEXICON
 from gamelens.errors import BadQuery
 

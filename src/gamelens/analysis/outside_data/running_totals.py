@@ -15,6 +15,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import (
     KEYS,
@@ -24,7 +25,6 @@ from gamelens.analysis.outside_data.roles import (
     Role,
     Vendor,
     concepts_in,
-    folded_header,
     header_meanings,
     lexicon,
 )

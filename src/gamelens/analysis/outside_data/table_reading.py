@@ -22,7 +22,7 @@ from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, are_errors, decimal_mark
-from gamelens.analysis.files.table_reader import Grid, read_grid
+from gamelens.analysis.files.table_reader import STRUCK, Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
     columns_of_codes,
@@ -30,6 +30,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     multiple_problem,
 )
 from gamelens.analysis.outside_data.debits_and_credits import with_ledger_problems
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
@@ -63,7 +64,6 @@ from gamelens.analysis.outside_data.roles import (
     Role,
     Vendor,
     find_header,
-    folded_header,
     header_meanings,
     is_kind_header,
     is_of_any_kind,
@@ -165,10 +165,10 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     leave = given.get("leave_out", {})
     if leave:
         mask, left_notes = left_out(leave, looked.grid)
-        looked, tables = (
-            replace(looked, grid=looked.grid.filtered(~mask, *left_notes)),
-            np.resize(tables, len(mask))[~mask],
-        )
+        left = looked.grid.filtered(~mask, *left_notes)
+        if STRUCK in leave:
+            left = replace(left, cells=left.cells.drop_columns([STRUCK]))
+        looked, tables = replace(looked, grid=left), np.resize(tables, len(mask))[~mask]
     looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
     totals: str | Sequence[str] = given.get("totals", "skip")
     named = () if isinstance(totals, str) else totals

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -16,29 +16,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET
 
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
-from gamelens.analysis.outside_data.roles import (
-    KEYS,
-    TIMES,
-    ColumnCells,
-    Meaning,
-    any_phrase,
-    concepts_in,
-    folded_header,
-)
+from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meaning, concepts_in
 from gamelens.analysis.outside_data.row_states import NAMED_BY_HEADER, rows_with, yes_and_no
-from gamelens.analysis.outside_data.total_words import LEXICON
+from gamelens.analysis.outside_data.tax_words import bare_words, basis_pattern, candidates, tax_words
 from gamelens.errors import BadQuery
 
 Basis = Literal["gross", "net", "none"]
 
 _AMOUNTS: Final = frozenset({"amount", "price", "number", "cumulative"})
+_FEWEST_SUMS: Final = 2  # rows that prove one
+_ROUNDED: Final = 0.015  # of a sum of two amounts in hundredths
+_SHARE_OFF: Final = 1e-6
+_NEARLY_ALL: Final = 0.9
 _MOST_TEXTS: Final = 1_000
 _MOST_FLAGS: Final = 3
 _MOST_NAMED: Final = 8
 _OTHER: Final[Mapping[Basis, Basis]] = {"gross": "net", "net": "gross", "none": "none"}
 _OF_MONEY: Final = frozenset({"cost", "money", "currency"})
-_WORDS_BETWEEN: Final = r"(?: ?(?:\d+|of|of the|the|la|le|les|l|de|die|der)){0,2} ?"
 
 
 _BORDER: Final = re.compile(
@@ -101,21 +97,42 @@ def _question(column: str, name: str, groups: Sequence[Sequence[str]]) -> BadQue
     return BadQuery(column, UNSET, rule + ", ".join(steps) + "; one basis in all rows needs the rate of the tax")
 
 
-def other_basis(column: OutsideColumn, columns: Iterable[OutsideColumn]) -> OutsideColumn | None:
-    """Return an amount of the other tax basis beside *column*, which it may be as well: Cost beside Gross."""
+def other_basis(column: OutsideColumn, columns: Sequence[OutsideColumn]) -> OutsideColumn | None:
+    """Return an amount of the other tax basis beside *column*, which it may be as well: Cost beside Gross.
+
+    Its header says so, or it is the sum of *column* and of a tax, or *column* is the sum of both.
+    """
     basis = basis_of(column.name)
-    for other in columns:
+    others = [other for other in columns if other.role in ("amount", "number") and other.name != column.name]
+    for other in others:
         of_other = basis_of(other.name)
-        is_money = other.role in ("amount", "number") and other.name != column.name
-        if (
-            is_money
-            and (other.values.astype("float64").abs() > 1).any()
-            and of_other in ("gross", "net")
-            and of_other != basis
-            and _is_bare(other.name)
-        ):
+        if of_other in ("gross", "net") and of_other != basis and _is_bare(other.name) and _is_money(other):
             return other
+    for tax in [other for other in others if _is_tax(other.name) and _is_money(other)]:
+        for other in [other for other in others if other is not tax]:
+            if _adds_up(other, column, tax) or _adds_up(column, other, tax):
+                return other
     return None
+
+
+def _is_money(column: OutsideColumn) -> bool:
+    return bool((column.values.astype("float64").abs() > 1).any())
+
+
+def _is_tax(header: str) -> bool:
+    return any_phrase(tax_words("name")).search(folded_header(header)) is not None and basis_of(header) is None
+
+
+def _adds_up(whole: OutsideColumn, part: OutsideColumn, tax: OutsideColumn) -> bool:
+    """Return whether *whole* is *part* and *tax* together in nearly all rows."""
+    numbers = [
+        column.values.astype("float64").to_numpy(dtype="float64", na_value=np.nan) for column in (whole, part, tax)
+    ]
+    is_known = ~np.isnan(numbers).any(axis=0) & (numbers[0] != 0)
+    if is_known.sum() < _FEWEST_SUMS or not numbers[2][is_known].any():
+        return False
+    off = np.abs(numbers[0] - numbers[1] - numbers[2])[is_known]
+    return bool((off <= _ROUNDED + _SHARE_OFF * np.abs(numbers[0][is_known])).mean() >= _NEARLY_ALL)
 
 
 def _is_bare(header: str) -> bool:
@@ -164,12 +181,12 @@ def _is_free(header: str) -> bool:
         concept.role in KEYS or (concept.name == "description" and phrase not in NAMED_BY_HEADER)
         for concept, phrase, _ in known
     ]
-    return not any(is_named) or any_phrase(_words("name")).search(folded_header(header.lower())) is not None
+    return not any(is_named) or any_phrase(tax_words("name")).search(folded_header(header.lower())) is not None
 
 
 def _may_have(distinct: Any) -> bool:
     """Return whether a text has one of the words, looked for by Arrow in small letters."""
-    return bool(pc.any(pc.match_substring_regex(pc.utf8_lower(distinct), _candidates())).as_py())
+    return bool(pc.any(pc.match_substring_regex(pc.utf8_lower(distinct), candidates())).as_py())
 
 
 @lru_cache(maxsize=4096)
@@ -182,39 +199,11 @@ def basis_of(text: str, *, is_named: bool = False) -> Basis | None:
     words = folded_header(_BORDER.sub(" ", text).lower().replace("_", " "))
     either: Sequence[Basis] = ("net", "gross")
     for basis in either:
-        if _pattern(basis, is_named=is_named).search(words):
+        if basis_pattern(basis, is_named=is_named).search(words):
             return basis
     if is_named:
         return None
-    if words in _words("none"):
+    if words in tax_words("none"):
         return "none"
-    bare = " ".join(word for word in words.split() if concepts_in(word) == () or word in _bare_words())
-    return next((basis for basis in either if {words, bare} & _words(basis)), None)
-
-
-@cache
-def _words(name: str) -> frozenset[str]:
-    return frozenset(folded_header(word) or word for word in LEXICON[f"tax_{name}"]["words"])
-
-
-@cache
-def _bare_words() -> frozenset[str]:
-    return frozenset({*_words("net"), *_words("gross")})
-
-
-@cache
-def _pattern(basis: str, *, is_named: bool) -> re.Pattern[str]:
-    """Return what finds a tax with a word for with or without before or behind it."""
-    tax = any_phrase(_words("name")).pattern
-    beside = any_phrase(_words("without" if basis == "net" else "with")).pattern
-    alone = any_phrase(word for word in _words(f"{basis}_alone") if not (is_named and word.isascii())).pattern
-    return re.compile(rf"(?:{alone})|(?:{beside}){_WORDS_BETWEEN}(?:{tax})|(?:{tax}){_WORDS_BETWEEN}(?:{beside})")
-
-
-@cache
-def _candidates() -> str:
-    names = ("name", "gross", "net", "gross_alone", "net_alone")
-    words: set[str] = {
-        form for name in names for word in LEXICON[f"tax_{name}"]["words"] for form in (word, folded_header(word))
-    }
-    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True) if word)
+    bare = " ".join(word for word in words.split() if concepts_in(word) == () or word in bare_words())
+    return next((basis for basis in either if {words, bare} & tax_words(basis)), None)
