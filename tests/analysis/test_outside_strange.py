@@ -345,7 +345,7 @@ def test_what_tells_a_format_from_others_is_listed() -> None:
         ),
         (
             "Currency: EUR,,\nDate,Cost,Ads\n2026-11-01,1,1\nCurrency: USD,,\nDate,Cost,Ads\n2026-11-01,3,1\n",
-            "holds several tables",
+            "header_row=2 reads the first, header_row=5 the second",
         ),
         (
             "Date,Status,Cost (USD)\n2026-11-01,Charged,4.99\n2026-11-01,Refund,4.99\n2026-11-02,Charged,9.99\n",

@@ -104,3 +104,52 @@ def test_statistics_of_a_store_are_what_their_header_says(tmp_path: Path) -> Non
         assert gl.read_table(path).column(head).role == values
         with pytest.raises(BadQuery, match="'All countries / regions' that is larger"):
             gl.join(tidy_frame("new_users", timestamp=["2026-10-08"], new_users=[3]), path)
+
+
+def test_a_stock_is_added_up_within_a_day_whatever_is_done_over_days(tmp_path: Path) -> None:
+    """The last day of all countries, and the mean of all days, not of rows."""
+    rows = [f"2026-10-{day},{name},{stock * day}" for day in (29, 30, 31) for name, stock in (("US", 60), ("DE", 40))]
+    path = written(tmp_path / "stock.csv", "Date,Country,Active subscriptions", *rows)
+    frame = of_months(timestamp=pd.to_datetime(["2026-10-01"], utc=True), new_users=[5])
+    for how, expected in (("last", 3100), ("mean", 3000)):
+        joined = gl.join(frame, path, how={"Active subscriptions": how}).frame
+        assert joined["Active subscriptions"].tolist() == [expected]
+
+
+@pytest.mark.parametrize(
+    ("header", "charts"),
+    [("Chart", ("Top Free", "Top Grossing")), ("Liste", ("topfree", "topgrossing")), ("榜单", ("免费榜", "畅销榜"))],
+)
+@pytest.mark.parametrize("role", ["rank", "count", None])
+def test_ranks_of_two_charts_are_asked_about(
+    tmp_path: Path, header: str, charts: tuple[str, str], role: str | None
+) -> None:
+    """Whatever they are taken for, and whatever is done with them; the step that is named leaves one chart."""
+    rows = [
+        f"2026-10-{day},{name},{rank + day}" for day in (30, 31) for name, rank in zip(charts, (5, 80), strict=True)
+    ]
+    path = written(tmp_path / "ranks.csv", f"Date,{header},US", *rows)
+    frame = tidy_frame("new_users", timestamp=["2026-10-30", "2026-10-31"], new_users=[5, 6])
+    roles = {"US": role} if role else {}
+    for how in ("best", "mean", "last") if role == "rank" else ("left",):
+        way: Any = {"US": how} if role == "rank" else how
+        with pytest.raises(BadQuery, match=f"different things by {header}") as refused:
+            gl.join(frame, path, columns=["US"], roles=roles, how=way)
+        assert f"leave_out={ {header: [charts[1]]}!r} leaves the rows of {charts[0]!r} alone" in str(refused.value)
+    left = gl.join(frame, path, columns=["US"], roles=roles, leave_out={header: [charts[1]]}).frame
+    assert left["US"].tolist() == [35, 36]
+
+
+def test_the_last_of_several_ranks_of_a_day_is_none(tmp_path: Path) -> None:
+    path = written(tmp_path / "ranks.csv", "Date,Device,Rank", "2026-10-31,phone,5", "2026-10-31,tablet,7")
+    frame = tidy_frame("new_users", timestamp=["2026-10-31"], new_users=[5])
+    with pytest.raises(BadQuery, match="several rows on the last day of one key"):
+        gl.join(frame, path, columns=["Rank"], how={"Rank": "last"})
+    assert gl.join(frame, path, columns=["Rank"], how={"Rank": "best"}).frame["Rank"].tolist() == [5]
+
+
+def test_a_column_of_one_country_beside_countries_is_told(tmp_path: Path) -> None:
+    path = written(tmp_path / "ranks.csv", "Date,US,DE", "2026-10-30,5,50", "2026-10-31,6,60")
+    frame = tidy_frame("new_users", timestamp=["2026-10-31"] * 2, country_code=["US", "BR"], new_users=[5, 6])
+    report = gl.join(frame, path, columns=["US"], roles={"US": "rank"}).report
+    assert any("US is of one country by its name" in warning for warning in report.warnings)

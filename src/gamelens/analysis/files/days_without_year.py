@@ -29,6 +29,7 @@ _BEHIND: Final = re.compile(r"\([^)]{1,4}\)|[\u200e\u200f]")
 _SHORT_YEAR: Final = re.compile(r"['’](\d\d)$", re.ASCII)
 _ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th|\.|er|º)(?!\w)")
 _SIX_DAYS: Final = timedelta(days=6)
+_FEWEST_STEPS: Final = 2  # from a month to the next
 _FEWEST_MONTHS: Final = 2  # with the same number behind them, which is a year
 
 FirstAndLastDay = tuple[date, date]
@@ -95,6 +96,8 @@ def dates_of(
         return None
     is_same = len(numbers) == 1 and len({part.month for part in written}) >= _FEWEST_MONTHS
     are_days = not can_be_years or any(part.is_day for part in written) or not (is_same or _is_behind(plain))
+    if not are_days and year is None and is_same and _are_consecutive([part.month for part in written]):
+        return [f"{2000 + part.number}-{part.month:02}" for part in written]
     if not are_days and year is None:
         months = [f"{2000 + part.number}-{part.month:02}" for part in written]
         days = _found(written, within)
@@ -104,6 +107,12 @@ def dates_of(
             rule += f"and nothing tells which: year={2000 + part.number} reads days of that year, "
             raise NoYear(field, texts[0], f'{rule}roles={{"{field}": "month"}} reads months')
     return _with_years(texts, written, field, year, within)
+
+
+def _are_consecutive(months: Sequence[int]) -> bool:
+    """Return whether at least three months follow each other, as the months of a plan do."""
+    steps = [(after - before) % 12 for before, after in pairwise(dict.fromkeys(months))]
+    return len(steps) >= _FEWEST_STEPS and set(steps) == {1}
 
 
 def _of_ranges(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
 
+from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data.by_role import by_role
 from gamelens.analysis.outside_data.join_keys import NOBODY, On, left_key, pairs_of, right_key
 from gamelens.analysis.outside_data.match_report import (
@@ -43,6 +44,7 @@ _ALLOWED: Final[dict[str, Sequence[str | None]]] = {
     "validate": ("one_to_one per key", "one_to_one"),
     "aggregate": ("sum", None),
 }
+_MOST_COUNTRIES: Final = 5  # that a note names
 _NO_MATCH: Final = -1
 
 
@@ -207,6 +209,7 @@ def _right(
     brought = usual if columns is None else [*columns]
     combined, problems = by_role(table, brought, np.asarray(group, dtype="int64"), int(is_first.sum()))
     notes += _left_out(table, combined, problems, group, columns)
+    notes += _of_one_country(df, pairs, [name for name in brought if name in combined])
     values: dict[str, Series[Any]] = {}
     described: dict[str, JoinedColumn] = {}
     for name in [name for name in brought if name in combined]:
@@ -235,6 +238,17 @@ def _right(
         notes=tuple(notes),
         is_finer=is_finer,
     )
+
+
+def _of_one_country(df: DataFrame, pairs: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Return a note on columns that are called by a country, and stand in the rows of all countries of the frame."""
+    if "country_code" not in df or "country_code" in pairs:
+        return []
+    countries = [name for name in names if canonical_name(name.strip(), "country") is not None]
+    if not countries:
+        return []
+    are = "is of one country by its name, and stands" if len(countries) == 1 else "are of one country, and stand"
+    return [f"{', '.join(countries[:_MOST_COUNTRIES])} {are} in the rows of all: query without country_code"]
 
 
 def _about_column(column: OutsideColumn, known: Set[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -30,7 +30,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     multiple_problem,
 )
 from gamelens.analysis.outside_data.debits_and_credits import with_ledger_problems
-from gamelens.analysis.outside_data.header_words import folded_header
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
@@ -63,6 +63,7 @@ from gamelens.analysis.outside_data.roles import (
     Meaning,
     Role,
     Vendor,
+    concepts_in,
     find_header,
     header_meanings,
     is_kind_header,
@@ -82,10 +83,10 @@ from gamelens.analysis.outside_data.running_totals import (
     with_running_totals,
 )
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
-from gamelens.analysis.outside_data.tables_below import of_one_table
+from gamelens.analysis.outside_data.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
-from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END
+from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END, LEXICON
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -102,6 +103,8 @@ _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
+_OF_CHARTS: Final = frozenset({"rank", "number", "distinct"})
+_OF_PLANS: Final = frozenset({"budget", "planned"})
 _ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -148,7 +151,8 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
     _check_arguments(given)
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
-    grid, tables = _without_repeated_headers(of_one_table(grid, given.get("header_row")))
+    header_row = given.get("header_row")
+    grid, tables = _without_repeated_headers(of_one_table(grid, header_row), header_row)
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = reshaped(grid, vendor)
@@ -321,9 +325,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             multiple = multiple_problem(name, word, grid.above)
             column = replace(column, problem=column.problem or multiple)
         columns.append(_in_minor_units(column, unit))
-    columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
-    columns = _refunds_negative(columns, meanings, cells)
     answered = given.get("leave_out", ())
+    columns = _with_kinds(_with_weights(columns, meanings, cells, marks), answered)
+    columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
     states = stated_rows(meanings, cells, answered, is_known=vendor is not None, others=of_taxes)
@@ -365,6 +369,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *grid.notes,
             *ranges,
             *notes,
+            *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
         ),
@@ -659,6 +664,17 @@ def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
     return BadQuery(column_cells.name, texts, f"{rule}or pass the rows before and the rows since as two tables")
 
 
+def _notes_on_plans(columns: Sequence[OutsideColumn], grid: Grid) -> list[str]:
+    """Return a note where a line beside the table says that its amounts are a budget or a plan."""
+    if not any(column.role in ("amount", "price", "number") for column in columns):
+        return []
+    for line in grid.above:
+        concepts = {concept.name for concept, _, _ in concepts_in(folded_header(line))}
+        if concepts & _OF_PLANS:
+            return [f"amounts may be planned and not spent, by a line beside the table ({line.strip()!r})"]
+    return []
+
+
 def _notes_on_written_numbers(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
     """Return notes on numbers such as 5.2K, whose other digits are not known, and on marks of footnotes behind some."""
     notes = []
@@ -731,16 +747,34 @@ def _with_weights(
     return result
 
 
-def _with_kinds(columns: list[OutsideColumn]) -> list[OutsideColumn]:
-    """Return *columns*, counts such as results with the column that says what each is of, if there are several."""
+def _with_kinds(columns: list[OutsideColumn], answered: Collection[str]) -> list[OutsideColumn]:
+    """Return *columns* with the column that says what the numbers of each row are of, if there are several.
+
+    Counts such as results may be of several events, and ranks of several charts. Columns *answered* tell no kinds.
+    """
     texts = [column for column in columns if column.role in ("text", "identifier") and column.values.nunique() > 1]
     kinds = [column.name for column in texts if is_kind_header(column.name)]
-    if not kinds:
+    charts = [column.name for column in texts if column.name not in answered and are_charts(column)]
+    if not kinds and not charts:
         return columns
-    return [
-        replace(column, kinds=kinds[0]) if column.role == "count" and is_of_any_kind(column.name) else column
-        for column in columns
-    ]
+    found = []
+    for column in columns:
+        is_stated = column.role == "count" and column.evidence[0].where == "the argument"
+        if kinds and column.role == "count" and is_of_any_kind(column.name):
+            column = replace(column, kinds=kinds[0])
+        elif charts and (column.role in _OF_CHARTS or is_stated):
+            column = replace(column, kinds=charts[0])
+        found.append(column)
+    return found
+
+
+def are_charts(column: OutsideColumn) -> bool:
+    """Return whether a column of texts names the charts of a store, which each have their ranks."""
+    texts = [str(text) for text in column.values.dropna().unique()[:_MOST_SHOWN]]
+    words = [*LEXICON["chart"]["words"]]
+    is_called = any_phrase(map(folded_header, words)).search(folded_header(column.name)) is not None
+    of_charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))
+    return is_called or all(of_charts.search(folded_header(text)) for text in texts)
 
 
 def _of_one_unit(
@@ -809,10 +843,11 @@ def _refunds_negative(
     return result
 
 
-def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
+def _without_repeated_headers(grid: Grid, header_row: int | None) -> tuple[Grid, NDArray[np.int64]]:
     """Return *grid* without rows that hold its headers again, as files pasted below each other do.
 
-    With the number of these files for each row.
+    With the number of these files for each row. Where a title stands above the second headers, or some are others,
+    *header_row* says which table is read.
     """
     is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
     tables, alike, named = np.zeros(len(grid.rows), dtype="int64"), np.zeros(len(grid.rows), dtype="int64"), 0
@@ -827,17 +862,15 @@ def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
         named += place >= 0
     repeated = is_header & ~is_other
     if (is_nearly := is_other & (alike >= max(_FEWEST_HEADERS, len(grid.columns) / 2))).any():
-        rule = f"holds several tables, one below other headers ({grid.rows_text(is_nearly)}): pass one file for each"
-        raise BadQuery("other", grid.source, rule)
+        grid = before_header(grid, int(is_nearly.argmax()), header_row)
+        return grid, tables[: len(grid.rows)]
     if named < _FEWEST_HEADERS or not repeated.any():
         return grid, tables
     filled = sum(grid.cells.column(name).is_valid().to_numpy().astype("int64") for name in grid.columns)
     is_title = (np.append(repeated[1:], False)) & (filled == 1) & (len(grid.columns) > _FEWEST_HEADERS)
     if is_title.any():  # such as the currency of the account
-        rule = (
-            f"holds several tables, each below a line of its own ({grid.rows_text(is_title)}): pass one file for each"
-        )
-        raise BadQuery("other", grid.source, rule)
+        grid = before_header(grid, int(is_title.argmax()) + 1, header_row)
+        return grid, tables[: len(grid.rows)]
     words = "repeats the headers and is left out" if repeated.sum() == 1 else "repeat the headers and are left out"
     tables += repeated.cumsum()
     return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}"), tables[~repeated]

@@ -34,9 +34,17 @@ def of_one_table(grid: Grid, header_row: int | None) -> Grid:
     place = _header_among(grid)
     if place is None:
         return grid
-    row = int(grid.rows[place])
+    return before_header(grid, place, header_row)
+
+
+def before_header(grid: Grid, place: int, header_row: int | None) -> Grid:
+    """Return the rows of *grid* above another header at *place* and its title, where *header_row* says so.
+
+    Raises:
+        BadQuery: it does not.
+    """
     if header_row is None:
-        raise _several(grid, grid.header_row, row)
+        raise _several(grid, grid.header_row, int(grid.rows[place]))
     begins = place
     while begins > 0 and _filled(grid, begins - 1) < _FEWEST:  # its title
         begins -= 1
