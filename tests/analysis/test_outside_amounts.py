@@ -541,3 +541,26 @@ def test_thousands_of_a_currency_in_a_line_are_asked_about(tmp_path: Path, line:
     path.write_text(f"{line},,\n,,\nDate,Network,Cost\n2026-11-01,A,511\n2026-11-02,B,1022\n", encoding="utf-8")
     problem = gl.read_table(path).column("Cost").problem
     assert (problem is not None and f'"scale": {scale:g}' in str(problem)) if scale else problem is None
+
+
+def test_a_column_of_codes_of_one_amount_is_of_that_alone(tmp_path: Path) -> None:
+    """The other amounts have the column that is just called currency."""
+    rows = ["2026-11-01,EUR,10,USD,11", "2026-11-02,USD,20,USD,20"]
+    path = tmp_path / "etl.csv"
+    path.write_text("\n".join(["date,original_currency,original_cost,currency,cost", *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.column("cost").currency == "USD"
+    assert table.column("original_cost").money_problem is None
+    assert outside_data.in_dollars(path, "original_cost", rate={"EUR": 1.1})["spend"].tolist() == pytest.approx(
+        [11, 20]
+    )
+
+
+def test_columns_of_codes_that_differ_are_both_proposed(tmp_path: Path) -> None:
+    rows = ["2026-11-01,EUR,USD,10", "2026-11-02,USD,USD,20"]
+    path = tmp_path / "etl.csv"
+    path.write_text("\n".join(["date,account currency,billing currency,cost", *rows, ""]), encoding="utf-8")
+    with pytest.raises(BadQuery, match='currency="account currency" or currency="billing currency"'):
+        outside_data.in_dollars(path)
+    for named, spent in (("account currency", 31), ("billing currency", 30)):
+        assert outside_data.in_dollars(path, currency=named, rate={"EUR": 1.1})["spend"].sum() == spent

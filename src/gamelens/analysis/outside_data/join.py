@@ -256,6 +256,9 @@ def _about_column(column: OutsideColumn, known: Set[str]) -> list[str]:
     notes = []
     if column.kinds is not None and not known & {column.kinds, column.name}:
         notes.append(f"{column.name} counts different things by {column.kinds}, which is not in the frame")
+    if column.role == "cumulative":
+        step = f'cumulative="{column.name}" takes the amounts of its days'
+        notes.append(f"{column.name} is a running total, which has all days before: {step}")
     if column.money_problem is not None and column.currencies is not None:  # what is said contradicts itself
         notes.append(f"{column.name} {column.money_problem.rule}")
     return notes

@@ -520,7 +520,7 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
     named = " ".join([*_BRACKETS.findall(header), header.rpartition(",")[2], *_SIGNS.findall(header)])
     is_named = any(letter.isalpha() for letter in _BRACKETS.sub("", header))
-    is_named &= _PER.search(whole) is None and not currencies_of_code(header)
+    is_named &= " per " not in whole and not currencies_of_code(header)
     if is_named and (codes := currencies_in(named)):
         yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "money")
 
