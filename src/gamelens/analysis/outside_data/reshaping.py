@@ -15,6 +15,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import dates_of
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.listed_measures import with_listed_measures
 from gamelens.analysis.outside_data.measure_rows import with_measures_as_columns
 from gamelens.analysis.outside_data.roles import (
     MEASURES,
@@ -81,7 +82,8 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
         made |= {
             name: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for name in others if meaning
         }
-    return grid, made
+    grid, listed = with_listed_measures(grid)
+    return grid, made | listed
 
 
 def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
