@@ -147,19 +147,23 @@ def _with_years(
     Raises:
         NoYear: there is none.
     """
+    pairs = enumerate(pairwise(written), start=1)
+    changes = next((place for place, (before, part) in pairs if {before.month, part.month} == {1, 12}), None)
     if year is None and within is None:
-        rule = "names no year, and no line beside the table does: year=2026 reads it as of 2026"
-        raise NoYear(field, texts[0], rule)
+        rule = "names no year, and no line beside the table does: "
+        step = "year=2026 reads it as of 2026"
+        if changes is not None:  # which one year does not read
+            step = f"write the years, 2026-11, as they change between {texts[changes - 1]} and {texts[changes]}"
+        raise NoYear(field, texts[0], rule + step)
     found = _found(written, (date(year, 1, 1), date(year, 12, 31)) if year is not None else within)
     if found is None:
         first, last = within or (None, None)
         rule = f"is no day of {year}" if year is not None else f"is not of one year between {first} and {last}"
         raise NoYear(field, texts[0], f"{rule}, as a line beside the table says: pass year=2026" if within else rule)
     is_one_year = year is not None or (within is not None and within[0].year == within[1].year)
-    for place, (before, part) in enumerate(pairwise(written), start=1):
-        if is_one_year and {before.month, part.month} == {1, 12}:
-            rule = f"is beside {texts[place - 1]}, as if the year changed between them: write the years, 2026-12-31"
-            raise NoYear(field, texts[place], rule)
+    if is_one_year and changes is not None:
+        rule = f"is beside {texts[changes - 1]}, as if the year changed between them: write the years, 2026-12-31"
+        raise NoYear(field, texts[changes], rule)
     return found
 
 

@@ -230,6 +230,7 @@ def _weighted(
         sums = [part.where(is_known).groupby(groups).sum(min_count=1) for part in (above, below)]
         return (weight.factor * sums[0] / sums[1].where(sums[1] != 0)).reset_index(drop=True)
     by = table.column(weight.column)
+    _check_one_kind(table, by, rows, groups, rate=column.name)
     if by.is_money:
         _one_currency(by, rows, groups)
     values, weights = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in (column, by))

@@ -280,6 +280,11 @@ def _may_tell_states(meaning: Meaning, column_cells: ColumnCells) -> bool:
     return len(column_cells.distinct) <= _MOST_OTHERS and known <= NAMED_BY_HEADER and "kind" not in kinds
 
 
+def is_void_header(header: str) -> bool:
+    """Return whether a header counts what does not count, such as rejected installs."""
+    return any_phrase(_words()["void"]).search(_stem(folded_header(header))) is not None
+
+
 def is_state_header(header: str) -> bool:
     """Return whether a header says that its column tells the state or the sort of a row."""
     folded = folded_header(header)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import Series
+from pandas.api.types import is_datetime64_any_dtype
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
@@ -45,11 +46,14 @@ from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_prob
 from gamelens.analysis.outside_data.repeated_rows import (
     alike_rows,
     are_many,
+    export_times,
     repeated_problem,
     repeated_rows,
     restated_problem,
     restated_rows,
     row_hashes,
+    superseded_problem,
+    superseded_rows,
 )
 from gamelens.analysis.outside_data.reshaping import reshaped
 from gamelens.analysis.outside_data.roles import (
@@ -74,7 +78,7 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import periods_of
-from gamelens.analysis.outside_data.row_states import left_out, rows_named, state_problem, stated_rows
+from gamelens.analysis.outside_data.row_states import is_void_header, left_out, rows_named, state_problem, stated_rows
 from gamelens.analysis.outside_data.running_totals import (
     growth_problem,
     meaning_of_differences,
@@ -235,6 +239,8 @@ def _without_repeated_rows(
     grid = looked.grid
     if repeats == "keep":
         return looked, {}
+    if (of_exports := _without_superseded_rows(looked, repeats)) is not None:
+        return of_exports
     hashes = row_hashes(grid, looked.meanings, looked.cells)
     _release_numbers(looked)
     if hashes is None:
@@ -264,6 +270,21 @@ def _without_repeated_rows(
     have = "has the cells of an earlier row and counts" if is_one else "have the cells of earlier rows and count"
     note = f'{grid.rows_text(repeated)} {have}; repeats="skip" leaves {"it" if is_one else "them"} out'
     return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
+
+
+def _without_superseded_rows(looked: _Looked, repeats: str | None) -> tuple[_Looked, Mapping[str, BadQuery]] | None:
+    """Return the table without the rows of other exports, or the questions about them; None if there are none."""
+    grid, exported = looked.grid, export_times(looked.meanings, looked.cells)
+    if not exported:
+        return None
+    superseded = superseded_rows(grid, looked.meanings, looked.cells, exported, last=repeats == "last")
+    if not superseded.any():
+        return None
+    if repeats is None:
+        return looked, {name: superseded_problem(name, superseded, grid, exported[0]) for name in grid.columns}
+    which = "the latest" if repeats == "last" else "the first"
+    note = f"{grid.rows_text(superseded)} are not of {which} {exported[0]} and are left out"
+    return replace(looked, grid=grid.filtered(~superseded, note)), {}
 
 
 def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
@@ -824,6 +845,8 @@ def _of_concept(concept: str, usable: Mapping[str, OutsideColumn]) -> str | None
     """Return the column of a concept, the one with the shortest header if several are."""
     roles = ("amount",) if concept in ("cost", "income") else ("count",)
     found = [name for name, column in usable.items() if column.concept == concept and column.role in roles]
+    counted = [name for name in found if not is_void_header(name)]  # no rejected installs
+    found = counted or found
     return min(found, key=len, default=None) if concept else None
 
 
@@ -876,6 +899,23 @@ def _without_repeated_headers(grid: Grid, header_row: int | None) -> tuple[Grid,
     return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}"), tables[~repeated]
 
 
+def _are_of_events(name: str, looked: _Looked) -> bool:
+    """Return whether the empty cells of a column of days are no merged ones: it has times, or other days are complete.
+
+    An install without a touch has no time of one.
+    """
+    meanings, cells = looked.meanings, looked.cells
+    if cells[name].is_typed:
+        values = cells[name].values.dropna()
+        is_timed = is_datetime64_any_dtype(values) and bool((values != values.dt.floor("D")).any())
+    else:
+        read = cells[name].times_with(meanings[name].details)
+        is_timed = isinstance(read, ParsedTimes) and read.precision == "time"
+    others = [other for other, meaning in meanings.items() if meaning.role in ("day", "start", "end") and other != name]
+    is_complete = any(not (cells[other].numbers_of_values < 0).any() for other in others)
+    return is_complete or is_timed
+
+
 def _without_merged_cells(looked: _Looked) -> _Looked:
     """Return a table with days, and names in its first column, filled from above where cells were merged."""
     grid, cells, meanings = looked.grid, looked.cells, looked.meanings
@@ -885,6 +925,7 @@ def _without_merged_cells(looked: _Looked) -> _Looked:
         is_day = role in ("day", "start", "end")
         if cells[name].is_typed and not is_day:
             continue
+        is_day &= not _are_of_events(name, looked)
         codes = cells[name].codes
         if is_day or (place == 0 and role in KEYS and are_merged(codes)):
             keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
