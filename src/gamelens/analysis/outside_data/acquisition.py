@@ -73,8 +73,8 @@ _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _NETWORK: Final = ', or who is paid in every row, network="..."'
 _MOST_NAMES: Final = 3  # in a warning
-_BESIDE_AMOUNTS: Final = frozenset({"charge", "income"})
-"""Concepts of amounts that are no costs of players by their words: taxes, fees, what was earned."""
+_BESIDE_AMOUNTS: Final = frozenset({"charge"})
+"""Concepts of amounts that stand beside others: taxes and fees."""
 _MOST_STEPS: Final = 3  # columns that a refusal names
 _WIDEST: Final = 1_000.0  # times the lower bound: a higher one says nothing of a value
 _SMALL: Final = 100  # integers up to it are also ranks, values of conversions and kinds

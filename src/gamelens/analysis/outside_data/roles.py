@@ -66,9 +66,15 @@ _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
 _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
-_MEAN: Final = re.compile(r"(?<=\w )medias?(?!\w)|(?<!\w)medias? (?:de|di|da|do|del|della|dei)(?!\w)")
+_MEAN: Final = re.compile(
+    r"(?:posicion|posicao|posizione|duracion|duracao|durata|frecuencia|frequencia|frequenza|tasa|taxa|nota|valoracion"
+    r"|avaliacao|edad|idade|puja|oferta|sesion|sessao|sessione|retencion|retencao|compra|profundidad|cuota|quota|visita)"
+    r" media(?!\w)|(?<!\w)medias? (?:de|di|da|do|del|della|dei)(?!\w)"
+)
 """An average in Spanish, Portuguese and Italian: posición media, media de clics. Alone it is what is bought."""
-_SIGNS: Final = re.compile(r"[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
+_ACRONYM: Final = re.compile(r"[A-Z]{2,5}\d*")
+"""A measure whose letters nobody knows, such as CPP, the cost of a preload."""
+_SIGNS: Final = re.compile(r"(?:[A-Z]{1,3})?[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
@@ -518,11 +524,12 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     for concept, phrase, _ in found if is_head_first else reversed(found):
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-    named = " ".join([*_BRACKETS.findall(header), header.rpartition(",")[2], *_SIGNS.findall(header)])
-    is_named = any(letter.isalpha() for letter in _BRACKETS.sub("", header))
-    is_named &= " per " not in whole and not currencies_of_code(header)
-    if is_named and (codes := currencies_in(named)):
-        yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "money")
+    parts = [*_BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
+    codes = next((said for part in parts if (said := currencies_in(part.strip(), is_header=True))), None)
+    bare = folded_header(_BRACKETS.sub(" ", header))
+    is_named = any(letter.isalpha() for letter in bare) and _ACRONYM.fullmatch(header.split("(")[0].strip()) is None
+    if codes and is_named and " per " not in whole and not currencies_of_code(header):
+        yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "unnamed")
 
 
 def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:

@@ -90,7 +90,7 @@ from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
-from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END, LEXICON
+from gamelens.analysis.outside_data.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -691,7 +691,7 @@ def _notes_on_plans(columns: Sequence[OutsideColumn], grid: Grid) -> list[str]:
         return []
     for line in grid.above:
         concepts = {concept.name for concept, _, _ in concepts_in(folded_header(line))}
-        if concepts & _OF_PLANS:
+        if concepts & _OF_PLANS and not {*folded_header(line).split()} & ACTUAL:
             return [f"amounts may be planned and not spent, by a line beside the table ({line.strip()!r})"]
     return []
 
@@ -910,7 +910,8 @@ def _are_of_events(name: str, looked: _Looked) -> bool:
         is_timed = is_datetime64_any_dtype(values) and bool((values != values.dt.floor("D")).any())
     else:
         read = cells[name].times_with(meanings[name].details)
-        is_timed = isinstance(read, ParsedTimes) and read.precision == "time"
+        at = read.at[~np.isnat(read.at)] if isinstance(read, ParsedTimes) else np.array([], dtype="datetime64[us]")
+        is_timed = bool((at != at.astype("datetime64[D]")).any())
     others = [other for other, meaning in meanings.items() if meaning.role in ("day", "start", "end") and other != name]
     is_complete = any(not (cells[other].numbers_of_values < 0).any() for other in others)
     return is_complete or is_timed

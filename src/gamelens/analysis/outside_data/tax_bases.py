@@ -28,6 +28,7 @@ Basis = Literal["gross", "net", "none"]
 _AMOUNTS: Final = frozenset({"amount", "price", "number", "cumulative"})
 _FEWEST_SUMS: Final = 2  # rows that prove one
 _ROUNDED: Final = 0.015  # of a sum of two amounts in hundredths
+_MOST_FEES: Final = 6
 _SHARE_OFF: Final = 1e-6
 _NEARLY_ALL: Final = 0.9
 _MOST_TEXTS: Final = 1_000
@@ -109,9 +110,12 @@ def other_basis(column: OutsideColumn, columns: Sequence[OutsideColumn]) -> Outs
         if of_other in ("gross", "net") and of_other != basis and _is_bare(other.name) and _is_money(other):
             return other
     for tax in [other for other in others if _is_tax(other.name) and _is_money(other)]:
-        for other in [other for other in others if other is not tax]:
-            if _adds_up(other, column, tax) or _adds_up(column, other, tax):
-                return other
+        rest = [other for other in others if other is not tax and _is_money(other)]
+        for other in rest:
+            fees = [fee for fee in rest if fee is not other]  # of an agency, between the net and the gross amount
+            for beside in ((), *((fee,) for fee in fees[:_MOST_FEES])):
+                if _adds_up(other, [column, tax, *beside]) or _adds_up(column, [other, tax, *beside]):
+                    return other
     return None
 
 
@@ -123,16 +127,16 @@ def _is_tax(header: str) -> bool:
     return any_phrase(tax_words("name")).search(folded_header(header)) is not None and basis_of(header) is None
 
 
-def _adds_up(whole: OutsideColumn, part: OutsideColumn, tax: OutsideColumn) -> bool:
-    """Return whether *whole* is *part* and *tax* together in nearly all rows."""
-    numbers = [
-        column.values.astype("float64").to_numpy(dtype="float64", na_value=np.nan) for column in (whole, part, tax)
+def _adds_up(whole: OutsideColumn, parts: Sequence[OutsideColumn]) -> bool:
+    """Return whether *whole* is the sum of *parts* in nearly all rows, the second of which is a tax."""
+    total, *numbers = [
+        column.values.astype("float64").to_numpy(dtype="float64", na_value=np.nan) for column in (whole, *parts)
     ]
-    is_known = ~np.isnan(numbers).any(axis=0) & (numbers[0] != 0)
-    if is_known.sum() < _FEWEST_SUMS or not numbers[2][is_known].any():
+    is_known = ~np.isnan([total, *numbers]).any(axis=0) & (total != 0)
+    if is_known.sum() < _FEWEST_SUMS or not all(part[is_known].any() for part in numbers):
         return False
-    off = np.abs(numbers[0] - numbers[1] - numbers[2])[is_known]
-    return bool((off <= _ROUNDED + _SHARE_OFF * np.abs(numbers[0][is_known])).mean() >= _NEARLY_ALL)
+    off = np.abs(total - np.sum(numbers, axis=0))[is_known]
+    return bool((off <= _ROUNDED + _SHARE_OFF * np.abs(total[is_known])).mean() >= _NEARLY_ALL)
 
 
 def _is_bare(header: str) -> bool:
