@@ -484,3 +484,83 @@ def test_a_cost_that_each_conversion_repeats_is_asked_about(
     split = [f"{row.rsplit(',', 3)[0]},{place},{row.rsplit(',', 2)[1]},1" for place, row in enumerate(other)]
     path = file("\n".join([f"Day,{campaign},Cost (USD),{action},Conversions", *split, ""]))
     assert outside_data.in_dollars(path)["spend"].sum() == sum(range(len(split)))
+
+
+@pytest.mark.parametrize(
+    ("header", "scale"),
+    [
+        ("Spend (₹ Cr)", 1e7),
+        ("Spend (Cr)", 1e7),
+        ("Spend Rs. Cr.", 1e7),
+        ("Cost INR crore", 1e7),
+        ("Cost (in ₹ L)", 1e5),
+        ("Cost (₹ lacs)", 1e5),
+        ("Cost (₹)", 1.0),
+    ],
+)
+def test_crores_and_lakhs_of_a_header_are_read(tmp_path: Path, header: str, scale: float) -> None:
+    path = tmp_path / "india.csv"
+    path.write_text(f"Month,{header}\n2026-10-01,1.25\n2026-11-01,2.5\n", encoding="utf-8")
+    found = outside_data.in_dollars(path, header, currency="INR", rate=1.0 / 90)
+    assert found["spend"].sum() == pytest.approx(3.75 * scale / 90)
+
+
+@pytest.mark.parametrize(
+    "line", ["UA spend (₹ in Lakhs)", "UA spend, Rs. in L", "Spend in lacs of rupees", "Figures in INR lakh"]
+)
+def test_numbers_below_a_line_of_lakhs_are_asked_about_by_a_join(tmp_path: Path, line: str) -> None:
+    """Also a column whose header says nothing of money, such as the name of a network."""
+    path = tmp_path / "india.csv"
+    path.write_text(f"{line}\n\nMonth,Meta\n2026-10-01,45.25\n2026-11-01,50.5\n", encoding="utf-8")
+    frame = tidy_frame("new_users", timestamp=["2026-10-01", "2026-11-01"], new_users=[5, 6])
+    frame.attrs["gamelens"]["asked"] |= {"every": "month", "interval": "2026-10-01T00:00Z/2026-12-01T00:00Z"}
+    with pytest.raises(BadQuery, match=r"Meta may be in .* by a line beside the table") as refused:
+        gl.join(frame, path, columns=["Meta"])
+    assert 'roles={"Meta": {"role": "amount", "scale": 100000}} if so' in str(refused.value)
+    roles = {"Meta": {"role": "amount", "scale": 100000}}
+    assert gl.join(frame, path, columns=["Meta"], roles=roles).frame["Meta"].tolist() == [4_525_000, 5_050_000]
+
+
+@pytest.mark.parametrize(
+    ("line", "scale"),
+    [
+        ("all figures in k EUR, net", 1e3),
+        ("in T€", 1e3),
+        ("Amounts: EUR k", 1e3),
+        ("kEUR", 1e3),
+        ("in €k", 1e3),
+        ("USD M", 1e6),
+        ("Spend, €m", 1e6),
+        ("all figures in EUR", None),
+        ("Team EUR", None),
+    ],
+)
+def test_thousands_of_a_currency_in_a_line_are_asked_about(tmp_path: Path, line: str, scale: float | None) -> None:
+    """As people write them beside a code or a sign, in either order."""
+    path = tmp_path / "costs.csv"
+    path.write_text(f"{line},,\n,,\nDate,Network,Cost\n2026-11-01,A,511\n2026-11-02,B,1022\n", encoding="utf-8")
+    problem = gl.read_table(path).column("Cost").problem
+    assert (problem is not None and f'"scale": {scale:g}' in str(problem)) if scale else problem is None
+
+
+def test_a_column_of_codes_of_one_amount_is_of_that_alone(tmp_path: Path) -> None:
+    """The other amounts have the column that is just called currency."""
+    rows = ["2026-11-01,EUR,10,USD,11", "2026-11-02,USD,20,USD,20"]
+    path = tmp_path / "etl.csv"
+    path.write_text("\n".join(["date,original_currency,original_cost,currency,cost", *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.column("cost").currency == "USD"
+    assert table.column("original_cost").money_problem is None
+    assert outside_data.in_dollars(path, "original_cost", rate={"EUR": 1.1})["spend"].tolist() == pytest.approx(
+        [11, 20]
+    )
+
+
+def test_columns_of_codes_that_differ_are_both_proposed(tmp_path: Path) -> None:
+    rows = ["2026-11-01,EUR,USD,10", "2026-11-02,USD,USD,20"]
+    path = tmp_path / "etl.csv"
+    path.write_text("\n".join(["date,account currency,billing currency,cost", *rows, ""]), encoding="utf-8")
+    with pytest.raises(BadQuery, match='currency="account currency" or currency="billing currency"'):
+        outside_data.in_dollars(path)
+    for named, spent in (("account currency", 31), ("billing currency", 30)):
+        assert outside_data.in_dollars(path, currency=named, rate={"EUR": 1.1})["spend"].sum() == spent

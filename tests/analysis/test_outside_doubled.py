@@ -143,3 +143,30 @@ def test_merged_cells_are_no_rows_that_are_there_twice(file: WriteFile) -> None:
     table = gl.read_table(file("\n".join(["Campaign,Date,Cost (USD)", *rows, ""])))
     assert table.column("Cost (USD)").problem is None
     assert table.column("Campaign").values.nunique() == 3
+
+
+@pytest.mark.parametrize(
+    "header", ["Exported at", "snapshot_date", "Extracted on", "Abrufdatum", "取得日時", "Pulled at"]
+)
+def test_exports_of_the_same_days_on_two_dates_are_asked_about(tmp_path: Path, header: str) -> None:
+    """The latest of each day and name counts, whatever the order of rows; days of one export alone are no question."""
+    rows = ["2026-10-06,2026-10-01,A,11", "2026-10-06,2026-10-02,A,20", "2026-10-06,2026-10-03,A,30"]
+    rows += ["2026-10-05,2026-10-01,A,10", "2026-10-05,2026-10-02,A,20", "2026-10-05,2026-09-30,A,5"]
+    path = tmp_path / "exports.csv"
+    path.write_text("\n".join([f"{header},Date,Network,Cost (USD)", *rows, ""]), encoding="utf-8")
+    with pytest.raises(BadQuery, match=f"names and days of rows of another {header}") as refused:
+        outside_data.in_dollars(path)
+    for repeats, total in (("last", 66), ("skip", 65), ("keep", 96)):
+        assert f'repeats="{repeats}"' in str(refused.value)
+        assert outside_data.in_dollars(path, repeats=repeats)["spend"].sum() == total
+    path.write_text("\n".join([f"{header},Date,Network,Cost (USD)", *rows[:3], rows[5], ""]), encoding="utf-8")
+    assert outside_data.in_dollars(path)["spend"].sum() == 66
+
+
+@pytest.mark.parametrize("header", ["Download Type", "Load", "Report type"])
+def test_names_that_are_no_times_are_no_exports(tmp_path: Path, header: str) -> None:
+    rows = [f"{kind},2026-10-0{day},A,{day}" for kind in ("first", "again") for day in (1, 2, 3)]
+    path = tmp_path / "types.csv"
+    path.write_text("\n".join([f"{header},Date,Network,Installs", *rows, ""]), encoding="utf-8")
+    problem = gl.read_table(path).column("Installs").problem
+    assert problem is None or "another" not in str(problem)

@@ -208,3 +208,19 @@ def test_two_rows_of_headers_are_one(tmp_path: Path, suffix: str) -> None:
     ]
     assert outside_data.in_dollars(path, "Google Spend (USD)")["spend"].sum() == 43
     assert table.column("Meta Installs (k)").values.tolist() == [2000, 2000]
+
+
+def test_merged_names_beside_months_as_headers_are_filled(tmp_path: Path) -> None:
+    """So totals of a region are found; Sep-26 beside Oct-26 and Nov-26 is a month; a title says that it is a plan."""
+    lines = [
+        "User acquisition budget,,,,", "", "Region,Network,Sep-26,Oct-26,Nov-26", "NA,Google,90,151,162",
+        ",Meta,120,95,172", ",Moloco,5,6,7", "NA total,,215,252,341", "EMEA,Google,52,88,72", ",Meta,69,77,97",
+        ",Unity,1,2,3", "EMEA total,,122,167,172", "Net change,,337,419,513",
+    ]  # fmt: skip
+    path = tmp_path / "plan.csv"
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    value = "User acquisition budget"
+    table = gl.read_table(path, roles={value: "cost"}, currency="USD")
+    assert (table.period, len(table.rows), table.column(value).values.sum()) == ("month", 18, 1269)
+    assert table.frame.groupby("Region")[value].sum().to_dict() == {"NA": 808, "EMEA": 461}
+    assert any("amounts may be planned and not spent" in note for note in table.notes)

@@ -396,3 +396,72 @@ def test_rates_of_a_month_for_one_pound_are_turned(tmp_path: Path) -> None:
     assert outside_data.in_dollars(costs, rate=rates)["spend"].tolist() == pytest.approx([130, 260])
     pounds = written(tmp_path / "pounds.csv", "Day,Cost (GBP)", "2026-11-15,100")
     assert outside_data.in_dollars(pounds, rate=rates)["spend"].tolist() == pytest.approx([130])
+
+
+def test_rows_that_are_struck_through_are_asked_about(tmp_path: Path) -> None:
+    """Both steps work; a struck cell among others is none, and a sheet without them has no column of them."""
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [["Day", "Network", "Cost (USD)"], *([f"2026-11-0{day}", "Meta", 10 * day] for day in range(1, 6))]:
+        book.active.append(row)
+    book.active["C2"].font = openpyxl.styles.Font(strike=True)
+    book.save(tmp_path / "plain.xlsx")
+    for cell in (*book.active[3], *book.active[5][:2]):
+        cell.font = openpyxl.styles.Font(strike=True)
+    book.save(tmp_path / "struck.xlsx")
+    assert outside_data.in_dollars(tmp_path / "plain.xlsx")["spend"].sum() == 150
+    assert "struck through" not in gl.read_table(tmp_path / "plain.xlsx").in_words()
+    with pytest.raises(BadQuery, match=r"counts rows of 'yes' \(struck through\)"):
+        outside_data.in_dollars(tmp_path / "struck.xlsx")
+    for texts, total in ((["yes"], 90), ([], 150)):
+        left = outside_data.in_dollars(tmp_path / "struck.xlsx", leave_out={"struck through": texts})
+        assert (left["spend"].sum(), "struck through" in left) == (total, False)
+    assert "rows 3, 5 of struck.xlsx are struck through in the sheet" in gl.read_table(tmp_path / "struck.xlsx").notes
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Товар,Сумма (USD),Комиссия (USD),К выплате (USD)",
+        "Order ID,Amount (USD),Commission (USD),Refund",
+        "SKU,Amount (USD),Product,X",
+    ],
+)
+def test_what_was_sold_is_no_cost(tmp_path: Path, header: str) -> None:
+    """Nothing is chosen of a list of sales; an amount that is named is taken."""
+    rows = [f"2026-11-0{day},Gems {day},{day}0,{day},{day * 9}" for day in range(1, 6)]
+    path = written(tmp_path / "store.csv", f"Day,{header}", *rows)
+    amount = next(name for name in header.split(",") if name.startswith(("Amount", "Сумма")))
+    with pytest.raises(BadQuery, match="looks like sales by") as refused:
+        outside_data.in_dollars(path)
+    assert f'amount="{amount}"' in str(refused.value)
+    assert outside_data.in_dollars(path, amount)["spend"].sum() == 150
+
+
+def test_a_bill_of_an_agency_is_a_cost(tmp_path: Path) -> None:
+    rows = [f"2026-11-0{day},Harbor,{day}0,{day}" for day in range(1, 6)]
+    path = written(tmp_path / "bill.csv", "Day,Product,Amount (USD),Commission (USD)", *rows)
+    assert outside_data.in_dollars(path)["spend"].sum() == 150
+
+
+@pytest.mark.parametrize("header", ["कुल (₹)", "Всего за день, ₽", "Razem (PLN)", "Sommer € i alt"])
+def test_a_number_with_a_currency_in_its_header_is_an_amount(tmp_path: Path, header: str) -> None:
+    """So a rate converts it; what it does not convert is refused."""
+    quoted = f'"{header}"'
+    path = written(tmp_path / "kul.csv", f"Day,{quoted}", "2026-11-01,10", "2026-11-02,20")
+    column = gl.read_table(path).column(header)
+    assert (column.role, column.currency is not None) == ("amount", True)
+    frame = tidy_frame("new_users", timestamp=["2026-11-01", "2026-11-02"], new_users=[5, 6])
+    joined = gl.join(frame, path, columns=[header], rate={str(column.currency): column_rate(column.currency)}).frame
+    assert joined[header].sum() == pytest.approx(30 * column_rate(column.currency))
+    path = written(tmp_path / "x.csv", "Day,X", "2026-11-01,10", "2026-11-02,20")
+    with pytest.raises(BadQuery, match=r"converts nothing: no column of x\.csv is money"):
+        gl.join(frame, path, columns=["X"], rate={"EUR": 1.1})
+    path = written(tmp_path / "y.csv", "Day,X,Cost (EUR)", "2026-11-01,10,5", "2026-11-02,20,6")
+    with pytest.raises(BadQuery, match="which rate= does not convert"):
+        gl.join(frame, path, columns=["X"], rate={"EUR": 1.1})
+
+
+def column_rate(currency: str | None) -> float:
+    """Return a rate of US dollars near the usual one."""
+    return {"INR": 0.012, "RUB": 0.011, "PLN": 0.27, "EUR": 1.1}[str(currency)]

@@ -341,11 +341,11 @@ def test_what_tells_a_format_from_others_is_listed() -> None:
         ),
         (
             "EU (EUR)\nDate,Cost,Ads\n2026-11-01,1,1\n2026-11-02,2,1\nUS (USD)\nDate,Cost,Ads\n2026-11-01,3,1\n",
-            "has a line between",
+            "header_row=2 reads the first, header_row=6 the second",
         ),
         (
             "Currency: EUR,,\nDate,Cost,Ads\n2026-11-01,1,1\nCurrency: USD,,\nDate,Cost,Ads\n2026-11-01,3,1\n",
-            "holds several tables",
+            "header_row=2 reads the first, header_row=5 the second",
         ),
         (
             "Date,Status,Cost (USD)\n2026-11-01,Charged,4.99\n2026-11-01,Refund,4.99\n2026-11-02,Charged,9.99\n",
@@ -401,7 +401,7 @@ def test_numbers_of_several_measures_are_asked_about(file: WriteFile) -> None:
     [
         (
             "Date,Ads,Cost (USD)\n2026-11-01,A,1\n2026-11-02,A,2\nDate,Ads,Cost (EUR)\n2026-11-01,B,3\n",
-            "holds several tables",
+            "header_row=1 reads the first, header_row=4 the second",
         ),
         (
             "Period,Cost (USD)\n2026-10-26 - 2026-11-01,70\n2026-10-26,10\n2026-10-27,10\n",
@@ -601,3 +601,37 @@ def test_numbers_of_a_spreadsheet_among_days_of_a_workbook_are_read(tmp_path: Pa
     with pytest.raises(BadQuery):
         outside_data.in_dollars(path)
     assert gl.read_table(path, missing=["44835"]).starts.isna().tolist() == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("header", "months"),
+    [
+        ("Invoice Date,Service Period", ("September 2026", "October 2026")),
+        ("Date,Billing month", ("2026-09", "2026-10")),
+        ("Payment date,For", ("Sep 2026", "Oct 2026")),
+        ("Rechnungsdatum,Leistungszeitraum", ("September 2026", "1.-15. Oktober 2026")),
+        ("Fatura Tarihi,Hizmet Dönemi", ("Eylül 2026", "1-15 Ekim 2026")),
+        ("支払日,対象月", ("2026年9月", "2026年10月")),
+    ],
+)
+def test_bills_of_other_months_are_asked_about(tmp_path: Path, header: str, months: tuple[str, str]) -> None:
+    """A period beside the day of a bill that the day lies outside of: the question is which one is meant."""
+    rows = [f"2026-10-05,{months[0]},10", f"2026-10-06,{months[0]},20", f"2026-11-17,{months[1]},30"]
+    path = tmp_path / "bills.csv"
+    path.write_text("\n".join([f"{header},Cost (USD)", *rows, ""]), encoding="utf-8")
+    first, second = header.split(",")
+    problem = gl.read_table(path).periods.problem
+    assert problem is not None
+    assert "are all days: say which one is meant" in str(problem)
+    table = gl.read_table(path, roles={first: "text", second: "day"})
+    assert table.starts.dt.strftime("%Y-%m-%d").tolist() == ["2026-09-01", "2026-09-01", "2026-10-01"]
+    assert gl.read_table(path, roles={first: "day", second: "text"}).period == "day"
+
+
+@pytest.mark.parametrize("months", [("2026-10", "2026-11"), ("October 2026", "November 2026"), ("October", "November")])
+def test_the_month_of_a_day_says_nothing_more(tmp_path: Path, months: tuple[str, str]) -> None:
+    rows = [f"2026-10-05,{months[0]},10", f"2026-10-06,{months[0]},20", f"2026-11-17,{months[1]},30"]
+    path = tmp_path / "costs.csv"
+    path.write_text("\n".join(["Date,Month,Cost (USD)", *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert (table.period, table.periods.column, table.periods.problem) == ("day", "Date", None)

@@ -467,7 +467,7 @@ def test_a_strange_column_that_nobody_asks_for_stops_nobody(file: WriteFile) -> 
 def test_a_header_that_is_not_found_is_named(file: WriteFile, money: DataFrame) -> None:
     """Lines of names and values above a table of names and values look like its rows; the refusal says what to type."""
     path = file("Report,Costs (USD)\nAccount,12345\nPublisher,Spend (USD)\nMeta,5\nGoogle Ads,7\n")
-    with pytest.raises(BadQuery, match="header_row= names the row of the headers"):
+    with pytest.raises(BadQuery, match="header_row=1 reads the first, header_row=3 the second"):
         outside_data.in_dollars(path)
     assert outside_data.in_dollars(path, header_row=3)["spend"].tolist() == [5, 7]
 

@@ -15,7 +15,7 @@ from gamelens.errors import BadQuery
 from support.tidy_frames import tidy_frame
 
 WriteFile = Callable[..., Path]
-Said = Mapping[str, str | Sequence[str]] | str
+Said = Mapping[str, str | Sequence[str] | Mapping[str, Sequence[str]]] | str
 
 HEADER = "Spend to date (USD)"
 
@@ -299,3 +299,28 @@ def test_a_count_that_adds_up_another_is_a_running_total(file: Callable[..., Pat
         rows.append(f"2026-11-{day:02},{total},{day * day % 11}")
     table = gl.read_table(file("\n".join(["Date,Installs,Downloads", *rows, ""])))
     assert (table.column("Installs").role, table.column("Downloads").role) == ("cumulative", "count")
+
+
+def test_what_holds_for_some_names_is_said_of_these(file: WriteFile) -> None:
+    """Moloco ran before the first day, Meta did not; the refusal names Moloco, by campaign or any column of names."""
+    rows = days_of({"Meta": [10, 7, 12], "Moloco": [900, 60, 40]})
+    path = totals(file, rows)
+    with pytest.raises(BadQuery, match="may have days before its first row") as refused:
+        amounts(path)
+    said: dict[str, Any] = {HEADER: {"before": ["Moloco"]}}
+    assert f'cumulative={{"{HEADER}": {{"before": [\'Moloco\']}}}} leaves out the first day of these' in str(
+        refused.value
+    )
+    assert sum(value for value in amounts(path, said) if value == value) == 129
+    assert sum(amounts(path, {HEADER: {"first": ["Moloco"]}})) == 1029
+    with pytest.raises(BadQuery, match="is in no column of names"):
+        amounts(path, {HEADER: {"before": ["Molocco"]}})
+    with pytest.raises(BadQuery, match="is not said of some names alone"):
+        amounts(path, {HEADER: {"month": ["Meta"]}})
+
+
+def test_a_join_says_what_a_running_total_is(file: WriteFile) -> None:
+    path = totals(file, days_of({"Meta": [10, 7, 12]}))
+    frame = tidy_frame("new_users", timestamp=["2026-11-01", "2026-11-02"], new_users=[5, 6])
+    report = gl.join(frame, path, columns=[HEADER]).report
+    assert any("is a running total, which has all days before" in warning for warning in report.warnings)

@@ -48,6 +48,8 @@ def test_every_format_has_a_sample() -> None:
         ("play_sales.csv", "Charged Amount", 5.39),
         ("play_earnings.csv", "Amount (Merchant Currency)", 3.94),
         ("app_store_financial.txt", "Extended Partner Share", 13.7),
+        ("dv360.csv", "Revenue (Adv Currency)", 308.64912),
+        ("campaign_manager_360.csv", "Media Cost", 270.52),
         ("skan.csv", "postbacks", 3),
         ("play_statistics.csv", "User acquisition (All users, All events, Per interval, Daily)", 123),
     ],
@@ -95,3 +97,23 @@ def test_a_line_above_says_the_vendor_of_headers_that_others_have() -> None:
     found = vendor_of(["Tag", "Kosten", "Währungscode"], ["Anzeigengruppenbericht", "1. bis 3. November 2026"])
     assert found is not None
     assert found.name == "Google Ads"
+
+
+def test_what_the_advertiser_is_billed_is_a_cost() -> None:
+    """Display & Video 360 calls it revenue, its own; it holds the media cost, so nobody adds up or chooses them."""
+    path = SAMPLES / "dv360.csv"
+    with pytest.raises(BadQuery, match=r'several costs: say which with .*amount="Revenue \(Adv Currency\)"'):
+        outside_data.in_dollars(path, rate=1.2)
+    spent = outside_data.in_dollars(path, "Revenue (Adv Currency)", rate=1.2)["spend"].sum()
+    assert spent == pytest.approx(1.2 * 308.64912)
+
+
+@pytest.mark.parametrize(
+    "header", ["Advertiser revenue", "Publisher payout", "Client revenue", "Выручка рекламодателя", "広告主収益"]
+)
+def test_the_income_of_the_other_side_is_nobodys_guess(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "dsp.csv"
+    path.write_text(f"Day,Campaign,{header}\n2026-11-01,A,5.5\n2026-11-02,B,6.25\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match=f'no column of costs .*name it with amount="{header}"'):
+        outside_data.in_dollars(path, currency="USD")
+    assert outside_data.in_dollars(path, header, currency="USD")["spend"].sum() == 11.75

@@ -30,6 +30,9 @@ MOST_BYTES: Final = 256 << 20
 _SEPARATORS: Final = ",;\t|"  # csv.Sniffer takes one of two that do equally well, and finds none below a title
 _HEADER_BYTES: Final = 1 << 20
 _BLOCK_BYTES: Final = 2 << 20  # the longest row possible
+_FEWEST_ROWS: Final = 2  # of another table, with its header
+_FEWEST_CELLS: Final = 2  # of its header
+_MOST_SHOWN: Final = 40  # letters of a line
 _MOST_BELOW: Final = 5  # lines below a table that may be more than its rows
 _BLANK_LINES: Final = re.compile(rb'(?:(?:[ \t\r,;|]|"")*\n)+')
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
@@ -45,6 +48,7 @@ class DelimitedText:
         above: the rows above the header.
         below: the first cells of the lines below the last row, which have fewer cells.
         first_row: the number of the row below the header; 1 is the first of the file.
+        cut_at: the row from which on another table follows, which was not read; None for none.
     """
 
     cells: pa.Table
@@ -52,6 +56,7 @@ class DelimitedText:
     above: list[list[str]]
     below: list[str]
     first_row: int
+    cut_at: int | None = None
 
 
 def read_delimited(
@@ -83,21 +88,32 @@ def read_delimited(
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
     cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
-    del content, top  # a match holds the text that it was found in
     first_row = skipped + len(above) + 2
-    header, joined = joined_headers(header, above)
+    below, cut_at = [row.text for row in uneven], None
+    next_header = None
+    if uneven:
+        known = {*header} if _are_below(uneven, cells, len(header), lines) else None
+        next_header = _header_below(content, separator, uneven[0].number, is_quoted, known)
+    del content, top  # a match holds the text that it was found in
+    joined_header, joined = joined_headers(header, above)
+    if next_header is not None:
+        row = uneven[0]
+        begins, header_below = (number - lines + first_row - 2 for number in (row.number, next_header))
+        if header_row is None:
+            rule = f"holds a second table from row {begins} ({row.text.strip()[:_MOST_SHOWN]!r}) on: "
+            rule += f"header_row={first_row - 1} reads the first, header_row={header_below} the second"
+            raise BadQuery("other", path.name, rule)
+        cells, uneven, below, cut_at = cells.slice(0, row.number - lines - 1), [], [], begins
+    header = joined_header
     above = above[: len(above) - joined]
-    below = [row.text for row in uneven]
     if uneven and not _are_below(uneven, cells, len(header), lines):
         row = uneven[0]
         number = row.number - lines + first_row - 2  # a row above the header may have several lines
         rule = f"has {row.actual_columns} cells in row {number} and {row.expected_columns} columns"
         step = f"quote cells that hold {separator!r}"
         if row.actual_columns == 1 and (re.search(r"[^\W\d_]", row.text) or row.text.startswith("#")):
-            rule, step = (
-                f"has a line between its rows, row {number} ({row.text.strip()!r})",
-                "pass one file for each table",
-            )
+            rule = f"has a line between its rows, row {number} ({row.text.strip()!r})"
+            step = "delete it, or pass one file for each table"
         raise BadQuery("other", path.name, f"{rule}: {step}")
     names = unguarded(
         pa.array([name.strip("\ufeff\u200b\u200e\u200f ").strip() for name in header], pa.string())
@@ -107,7 +123,38 @@ def read_delimited(
         column = cells.column(0).unify_dictionaries()
         cells = cells.remove_column(0)  # whose memory is free as soon as it is one dictionary
         columns.append(_unguarded(column))
-    return DelimitedText(pa.Table.from_arrays(columns, names=names), separator, above, below, first_row)
+    return DelimitedText(pa.Table.from_arrays(columns, names=names), separator, above, below, first_row, cut_at)
+
+
+def _header_below(content: bytes, separator: str, number: int, is_quoted: bool, known: set[str] | None) -> int | None:
+    """Return the line of the header of another table that begins at line *number*, None if none does.
+
+    A line with one cell is its title. Where the lines may be remarks below a table, the header has several columns, or
+    one of the *known* names.
+    """
+    lines = content.split(b"\n", number + SEARCHED_ROWS)[number - 1 : number + SEARCHED_ROWS - 1]
+    quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    try:
+        texts = [line.decode(errors="ignore").rstrip("\r") for line in lines]
+        rows = [next(csv.reader([text], delimiter=separator, quoting=quoting), []) for text in texts]
+    except csv.Error:
+        return None
+    place = header_place(rows)
+    table = [row for row in rows[place:] if any(row)]
+    if len(table) < _FEWEST_ROWS or len(table[0]) < _FEWEST_CELLS or any(_is_number(cell) for cell in table[0]):
+        return None
+    if len(rows[0]) > 1 and len(table[0]) != len(table[1]):  # a cell with a separator in it
+        return None
+    has_number = any(_is_number(cell) for cell in table[1])
+    if known is not None:
+        are_numbers = len(table) > _FEWEST_ROWS and all(len(row) == len(table[0]) for row in table)
+        is_named = bool({*table[0]} & known) or len(table[0]) > _FEWEST_CELLS
+        has_number &= are_numbers and is_named and not any(cell.endswith(":") for cell in table[0])
+    return number + place if has_number and all(table[0]) else None
+
+
+def _is_number(cell: str) -> bool:
+    return any(letter.isdigit() for letter in cell)
 
 
 def _unpacked(path: Path, most_bytes: int) -> bytes:

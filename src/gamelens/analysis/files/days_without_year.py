@@ -29,6 +29,7 @@ _BEHIND: Final = re.compile(r"\([^)]{1,4}\)|[\u200e\u200f]")
 _SHORT_YEAR: Final = re.compile(r"['’](\d\d)$", re.ASCII)
 _ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th|\.|er|º)(?!\w)")
 _SIX_DAYS: Final = timedelta(days=6)
+_FEWEST_STEPS: Final = 2  # from a month to the next
 _FEWEST_MONTHS: Final = 2  # with the same number behind them, which is a year
 
 FirstAndLastDay = tuple[date, date]
@@ -95,6 +96,8 @@ def dates_of(
         return None
     is_same = len(numbers) == 1 and len({part.month for part in written}) >= _FEWEST_MONTHS
     are_days = not can_be_years or any(part.is_day for part in written) or not (is_same or _is_behind(plain))
+    if not are_days and year is None and is_same and _are_consecutive([part.month for part in written]):
+        return [f"{2000 + part.number}-{part.month:02}" for part in written]
     if not are_days and year is None:
         months = [f"{2000 + part.number}-{part.month:02}" for part in written]
         days = _found(written, within)
@@ -104,6 +107,12 @@ def dates_of(
             rule += f"and nothing tells which: year={2000 + part.number} reads days of that year, "
             raise NoYear(field, texts[0], f'{rule}roles={{"{field}": "month"}} reads months')
     return _with_years(texts, written, field, year, within)
+
+
+def _are_consecutive(months: Sequence[int]) -> bool:
+    """Return whether at least three months follow each other, as the months of a plan do."""
+    steps = [(after - before) % 12 for before, after in pairwise(dict.fromkeys(months))]
+    return len(steps) >= _FEWEST_STEPS and set(steps) == {1}
 
 
 def _of_ranges(
@@ -138,19 +147,23 @@ def _with_years(
     Raises:
         NoYear: there is none.
     """
+    pairs = enumerate(pairwise(written), start=1)
+    changes = next((place for place, (before, part) in pairs if {before.month, part.month} == {1, 12}), None)
     if year is None and within is None:
-        rule = "names no year, and no line beside the table does: year=2026 reads it as of 2026"
-        raise NoYear(field, texts[0], rule)
+        rule = "names no year, and no line beside the table does: "
+        step = "year=2026 reads it as of 2026"
+        if changes is not None:  # which one year does not read
+            step = f"write the years, 2026-11, as they change between {texts[changes - 1]} and {texts[changes]}"
+        raise NoYear(field, texts[0], rule + step)
     found = _found(written, (date(year, 1, 1), date(year, 12, 31)) if year is not None else within)
     if found is None:
         first, last = within or (None, None)
         rule = f"is no day of {year}" if year is not None else f"is not of one year between {first} and {last}"
         raise NoYear(field, texts[0], f"{rule}, as a line beside the table says: pass year=2026" if within else rule)
     is_one_year = year is not None or (within is not None and within[0].year == within[1].year)
-    for place, (before, part) in enumerate(pairwise(written), start=1):
-        if is_one_year and {before.month, part.month} == {1, 12}:
-            rule = f"is beside {texts[place - 1]}, as if the year changed between them: write the years, 2026-12-31"
-            raise NoYear(field, texts[place], rule)
+    if is_one_year and changes is not None:
+        rule = f"is beside {texts[changes - 1]}, as if the year changed between them: write the years, 2026-12-31"
+        raise NoYear(field, texts[changes], rule)
     return found
 
 

@@ -58,14 +58,16 @@ class SheetBounds(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """The rows of a sheet, an empty cell None, its number formats that name a currency, and the numbers of hidden rows.
+    """The rows of a sheet, an empty cell None, its number formats that name a currency, and rows by their numbers.
 
-    The formats are by place (from 0) and row (from 1).
+    The formats are by place (from 0) and row (from 1). *struck* are the rows whose cells are struck through, by half at
+    least.
     """
 
     rows: SheetRows
     formats: Formats
     hidden: frozenset[int] = frozenset()
+    struck: frozenset[int] = frozenset()
 
 
 def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds()) -> Sheet:  # noqa: B008
@@ -100,7 +102,7 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
                 raise BadQuery("other", path.name, "cannot be read as Excel: it has no sheets")
             sheet = sheet or next(iter(filled), next(iter(files)))
             errors, hidden = _errors(archive, files[sheet], path.name)
-            formats = _formats(archive, files[sheet])
+            formats, struck = _formats(archive, files[sheet]), _struck_rows(archive, files[sheet])
         with calamine.CalamineWorkbook.from_path(str(path)) as book:
             read = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
     except (BadZipFile, KeyError, ValueError, OSError, ElementTree.ParseError, calamine.CalamineError) as error:
@@ -110,7 +112,7 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
         rows[row] = (*rows[row][:place], wrong, *rows[row][place + 1 :])
     while rows and not any(cell is not None for cell in rows[-1]):
         rows.pop()
-    return Sheet(rows, formats, hidden)
+    return Sheet(rows, formats, hidden, struck)
 
 
 def _plain(cell: Any) -> Any:
@@ -217,11 +219,48 @@ def _formats(archive: ZipFile, name: str) -> Formats:
     return formats
 
 
+def _struck_rows(archive: ZipFile, name: str) -> frozenset[int]:
+    """Return the numbers of the rows whose values are struck through, by half at least."""
+    root = _style_sheet(archive)
+    fonts = next((part for part in root if part.tag.endswith("}fonts")), ())
+    is_struck = [any(_is_set(mark, "}strike") for mark in font) for font in fonts]
+    styles = next((part for part in root if part.tag.endswith("}cellXfs")), ())
+    fonts_of_styles = [int(style.get("fontId", "0")) for style in styles]
+    struck = [style for style, font in enumerate(fonts_of_styles) if font < len(is_struck) and is_struck[font]]
+    if not struck:
+        return frozenset()
+    marked = re.compile(rb"\ss=[\"'](?:%b)[\"']" % b"|".join(str(style).encode() for style in struck))
+    found, number = set(), 0
+    for text in _parts(archive, name, are_rows=True):
+        of_last, *rows = _ROW.split(text)
+        for attributes, cells in zip([b"", *rows[::2]], [of_last, *rows[1::2]], strict=True):
+            if attributes:
+                named = _ROW_NUMBER.search(attributes)
+                number = int(named[1]) if named else number + 1
+            if not marked.search(cells):
+                continue
+            parts = _CELL.split(cells)
+            filled = [kind for kind, content in zip(parts[1::2], parts[2::2], strict=True) if _VALUE.search(content)]
+            if filled and 2 * sum(marked.search(kind) is not None for kind in filled) >= len(filled):
+                found.add(number)
+    return frozenset(found)
+
+
+def _is_set(mark: ElementTree.Element, tag: str) -> bool:
+    return mark.tag.endswith(tag) and mark.get("val", "1") not in ("0", "false")
+
+
+def _style_sheet(archive: ZipFile) -> Any:
+    if "xl/styles.xml" not in archive.namelist():
+        return ()
+    return ElementTree.fromstring(archive.read("xl/styles.xml"))  # noqa: S314  # expat limits the expansion of entities
+
+
 def _styles(archive: ZipFile) -> list[str]:
     """Return the number format of each style of cells."""
-    if "xl/styles.xml" not in archive.namelist():
+    root = _style_sheet(archive)
+    if not len(root):
         return []
-    root = ElementTree.fromstring(archive.read("xl/styles.xml"))  # noqa: S314  # expat limits the expansion of entities
     written = {part.get("numFmtId"): part.get("formatCode", "") for part in root.iter() if part.tag.endswith("}numFmt")}
     styles = next((part for part in root if part.tag.endswith("}cellXfs")), ())
     ids = [style.get("numFmtId", "0") for style in styles]

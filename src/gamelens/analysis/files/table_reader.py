@@ -33,6 +33,8 @@ from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
 
+STRUCK: Final = "struck through"
+"""The column that says yes of the rows of a sheet that are struck through, if there are some."""
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _UNSEEN: Final = "[\u200e\u200f\u061c]"
 _SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
@@ -60,6 +62,7 @@ class Grid:
         formats: number formats of the cells of an Excel file, by column.
         notes: what was left out.
         header_row: the row of a file that names the columns.
+        cells_above: the cells of the lines above the header.
     """
 
     source: str
@@ -71,6 +74,7 @@ class Grid:
     formats: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     header_row: int = 1
+    cells_above: tuple[Sequence[Any], ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -256,7 +260,11 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
     if name.endswith(".zip") or name.removesuffix(".gz").endswith(_TEXTS):
         text = read_delimited(path, encoding, header_row)
         numbers = np.arange(text.cells.num_rows) + text.first_row
-        return _grid(path.name, text.cells, numbers, text.above, text.below, separator=text.separator)
+        grid = _grid(path.name, text.cells, numbers, text.above, text.below, separator=text.separator)
+        if text.cut_at is not None:
+            note = f"row {text.cut_at} of {path.name} and all below belong to another table and are left out"
+            grid = replace(grid, notes=(*grid.notes, note))
+        return grid
     if name.endswith(".parquet"):
         try:
             return _grid(path.name, pq.ParquetFile(path).read())
@@ -276,6 +284,12 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
             if at < len(names)
         }
         grid = _grid(path.name, cells, numbers, every_row[: place - joined], formats=formats)
+        is_struck = np.isin(grid.rows, [*page.struck])
+        if is_struck.any() and STRUCK not in grid.columns:
+            marks = pa.array(["yes" if struck else None for struck in is_struck], pa.string()).dictionary_encode()
+            words = "is struck through" if is_struck.sum() == 1 else "are struck through"
+            notes = (*grid.notes, f"{grid.rows_text(is_struck)} {words} in the sheet")
+            grid = replace(grid, cells=grid.cells.append_column(STRUCK, marks), notes=notes)
         is_hidden = np.isin(grid.rows, [*page.hidden])
         note = f"{grid.rows_text(is_hidden)} {'is' if is_hidden.sum() == 1 else 'are'} hidden in the sheet, and read"
         return replace(grid, notes=(*grid.notes, note)) if is_hidden.any() else grid
@@ -323,6 +337,7 @@ def _grid(
         cells, numbers = cells.slice(0, len(numbers) - 1), numbers[:-1]
     lines_around = tuple(line for line in (*around, *below) if line)
     grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
+    grid = replace(grid, cells_above=tuple(above))
     grid = replace(grid, header_row=int(numbers[0]) - 1) if len(numbers) else grid
     if cells.num_columns > 1 and all(column.null_count for column in cells.columns):
         return grid.filtered(reduce(pc.or_, [column.is_valid() for column in cells.columns]).to_numpy())

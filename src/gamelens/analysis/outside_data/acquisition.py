@@ -24,16 +24,26 @@ from pandas.api.types import is_numeric_dtype
 from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, doubts_about, no_days, words_of
+from gamelens.analysis.outside_data.outside_table import (
+    OutsideColumn,
+    OutsideTable,
+    check_wholes,
+    doubts_about,
+    no_days,
+    words_of,
+)
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
 from gamelens.analysis.outside_data.read_table import read_table
-from gamelens.analysis.outside_data.roles import folded_header, header_meanings
+from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
+from gamelens.analysis.outside_data.tax_bases import other_basis
+from gamelens.analysis.outside_data.total_words import LEXICON
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
     column_of,
@@ -63,6 +73,9 @@ _PAYBACK: Final = ("days_to_pay_back", "is_paid_back")
 _OF_PAYBACK: Final = ("age", "spend", "money", "days_to_pay_back", "largest_day")
 _NETWORK: Final = ', or who is paid in every row, network="..."'
 _MOST_NAMES: Final = 3  # in a warning
+_BESIDE_AMOUNTS: Final = frozenset({"charge"})
+"""Concepts of amounts that stand beside others: taxes and fees."""
+_MOST_STEPS: Final = 3  # columns that a refusal names
 _WIDEST: Final = 1_000.0  # times the lower bound: a higher one says nothing of a value
 _SMALL: Final = 100  # integers up to it are also ranks, values of conversions and kinds
 _COSTS_OF_ONE: Final = frozenset({"cpi", "cpa", "cpc"})
@@ -153,6 +166,7 @@ def in_dollars(
 def _with_dollars_of_rows(table: OutsideTable, amount: str | None, rate: Rate, to: str) -> DataFrame:
     """Return all columns of a table with the amounts of its rows in US dollars, and warn of what counts in doubt."""
     table, column = cost_column(table, amount)
+    check_wholes(table)
     dollars = dollars_of(table, column, rate)
     if table.periods.problem is not None:
         raise table.periods.problem
@@ -685,9 +699,14 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         return _named_amount(table, amount)
     amounts = table.of_role("amount")
     found = [cost for cost in amounts if cost.concept == "cost"]
-    if not any(income.concept == "income" for income in amounts):
+    are_sales = sold(table)
+    if not are_sales and not any(income.concept in ("income", "billed") for income in amounts):
         found = found or [sum_ for sum_ in amounts if sum_.concept in ("", "money")]  # Amount, or a column of $5
     if len(found) == 1:
+        if (other := other_basis(found[0], table.columns)) is not None:
+            names = [found[0].name, other.name]
+            rule = f'is needed: {table.source} has costs with and without tax: say which with amount="{names[0]}" or '
+            raise BadQuery("amount", UNSET, f'{rule}amount="{names[1]}"', names)
         return table, found[0]
     totals = [total for total in table.of_role("cumulative") if total.concept in ("cost", "cumulative")]
     if totals and not found:
@@ -695,6 +714,8 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
     prices = [price for price in table.of_role("price") if isinstance(price.weight, Weight) and not found]
     may_be = [column for column in found or table.columns if _may_be_money(column)]
     names = [column.name for column in may_be if column not in prices]
+    are_costs = [column.name for column in may_be if column.name in names and column.concept not in _BESIDE_AMOUNTS]
+    names = are_costs or names
     if prices and not names:
         raise _price_of_one(table, prices[0])
     if not amounts and (product := _price_by_rate(table)) is not None:
@@ -705,14 +726,26 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         called = [column for column, meant in first.items() if meant and meant.concept == "cost"]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
         text = called[0].name if called else text
-    step = " or ".join(f'amount="{name}"' for name in names[:2]) or f'roles={{"{text}": "cost"}}'
+    step = " or ".join(f'amount="{name}"' for name in names[:_MOST_STEPS]) or f'roles={{"{text}": "cost"}}'
     is_none = step == 'roles={"...": "cost"}'
     begins = "none may be money either: pass a table with costs, or name one of its columns" if is_none else "name it"
     rule = f"has no column of costs{f' ({others})' if others else ''}: {begins} with {step}"
+    if are_sales:
+        rule = f"looks like sales by {' and '.join(are_sales[:2])}, with no column of costs: "
+        rule += f"if an amount was spent, name it with {step}"
     if found:
         kind = "costs" if found[0].concept == "cost" else "amounts"
         rule = f"has several {kind}: say which with {step}"
     raise BadQuery("amount", UNSET, f"is needed: {table.source} {rule}", names)
+
+
+def sold(table: OutsideTable) -> list[str]:
+    """Return the columns that only a list of sales has, [] if it is none: buyers and orders, or two of its charges."""
+    headers = {column.name: folded_header(column.name) for column in table.columns}
+    sure, likely = (any_phrase(map(folded_header, LEXICON[name]["words"])) for name in ("sale", "sale_or_bill"))
+    found = [name for name, header in headers.items() if sure.search(header)]
+    others = [name for name, header in headers.items() if name not in found and likely.search(header)]
+    return [*found, *others] if found and len(found) + len(others) > 1 else []
 
 
 def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, OutsideColumn]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from msgspec import UNSET
 from numpy.typing import NDArray
-from pandas import Series
+from pandas import DataFrame, Series
 
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
@@ -28,6 +28,10 @@ _HOWS: Final[dict[str, frozenset[str]]] = {
         ("text", "network", "campaign", "app", "platform", "format", "country"), frozenset({"join", "last"})
     ),
 }
+_OF_A_DAY: Final = frozenset({"stock", "cumulative"})
+"""Roles that are added up within a day, whatever is done over days."""
+_ONE_A_DAY: Final = frozenset({"rank", "rate", "price", "distinct"})
+"""Roles of which a day has one value."""
 _MOST_NAMED: Final = 20  # texts in a step
 _EQUAL: Final = frozenset({"distinct", "number", "cumulative", "stock"})
 """Roles whose equal values do not pass: two campaigns may each reach 100 players."""
@@ -80,11 +84,17 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
         BadQuery: its role does not say how, or *how* is not possible.
     """
     values = column.values.iloc[rows].reset_index(drop=True)
+    if column.role != "count":
+        _check_one_kind(table, column, rows, groups)
     if how is not None:
         if how not in _HOWS.get(column.role, frozenset()):
             raise BadQuery(
                 "how", how, f"is not possible for {column.name}, a {column.role}", sorted(_HOWS.get(column.role, ()))
             )
+        if column.role in _OF_A_DAY:
+            values, rows, groups = _of_days(column, values, table, rows, groups)
+        elif how == "last" and column.role in _ONE_A_DAY:
+            _check_one_last(table, column, values, rows, groups)
         return Combined(_chosen(values, how, table, rows, groups), _one_currency(column, rows, groups))
     _check_one_kind(table, column, rows, groups)
     if column.role in ("amount", "count"):
@@ -98,6 +108,34 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
         is_last = (at == at.groupby(groups).transform("max")).to_numpy()
         return Combined(_sums(values.where(is_last), groups), None)
     raise _refusal(table, column, values, rows, groups)
+
+
+def _of_days(
+    column: OutsideColumn, values: Series[Any], table: OutsideTable, rows: Groups, groups: Groups
+) -> tuple[Series[Any], Groups, Groups]:
+    """Return a stock with one value for each key and day, added up over what the rows of a day differ in."""
+    _one_currency(column, rows, groups)
+    at = table.starts.iloc[rows].reset_index(drop=True)
+    if at.isna().all():
+        return values, rows, groups
+    day = DataFrame({"group": groups, "at": at}).groupby(["group", "at"], sort=False, dropna=False).ngroup()
+    first = ~day.duplicated().to_numpy()
+    return _sums(values, np.asarray(day, dtype="int64")), rows[first], groups[first]
+
+
+def _check_one_last(
+    table: OutsideTable, column: OutsideColumn, values: Series[Any], rows: Groups, groups: Groups
+) -> None:
+    """Raise `BadQuery` if the last day of a key has several rows with different values."""
+    at = table.starts.iloc[rows].reset_index(drop=True)
+    is_last = (at == at.groupby(groups).transform("max")).to_numpy()
+    if not is_last.any() or _same_in(values[is_last].reset_index(drop=True), groups[is_last]):
+        return
+    where = _two_rows(table, values[is_last].reset_index(drop=True), rows[is_last], groups[is_last])
+    rule = f"has several rows on the last day of one key ({where}), none of them the last: "
+    raise BadQuery(
+        "how", "last", f"{column.name} {rule}leave_out= leaves others out, or make what they differ in part of on="
+    )
 
 
 def _sums(values: Series[Any], groups: Groups) -> Series[Any]:
@@ -125,7 +163,8 @@ def _check_one_kind(
     pair = [kinds.iloc[used[place]] for place in (first, other)]
     said = " and ".join("no value" if pd.isna(kind) else repr(kind) for kind in pair)
     where = f"rows {table.rows[used[first]]} and {table.rows[used[other]]}"
-    rule = f"counts different things by {column.kinds}, {said} within one key ({where}): "
+    verb = "counts" if column.role == "count" else "is of"
+    rule = f"{verb} different things by {column.kinds}, {said} within one key ({where}): "
     stay = next(kind for kind in pair if not pd.isna(kind))
     others = [kind for kind in kinds.dropna().unique() if kind != stay]
     if kinds.iloc[used].notna().all() and len(others) <= _MOST_NAMED:
@@ -134,6 +173,8 @@ def _check_one_kind(
         rule += f'pass a frame without the others, table[table["{column.kinds}"] == {stay!r}], '
     if rate is not None:
         raise BadQuery(rate, UNSET, f"is a rate of {column.name}, which {rule.removesuffix(', ')}")
+    if column.role != "count":
+        raise BadQuery(column.name, UNSET, f"{rule}leave_out={ {column.kinds: []}!r} takes them as one")
     raise BadQuery(column.name, UNSET, f'{rule}how={{"{column.name}": "sum"}} adds up all')
 
 
@@ -189,6 +230,7 @@ def _weighted(
         sums = [part.where(is_known).groupby(groups).sum(min_count=1) for part in (above, below)]
         return (weight.factor * sums[0] / sums[1].where(sums[1] != 0)).reset_index(drop=True)
     by = table.column(weight.column)
+    _check_one_kind(table, by, rows, groups, rate=column.name)
     if by.is_money:
         _one_currency(by, rows, groups)
     values, weights = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in (column, by))

@@ -28,8 +28,9 @@ from gamelens.analysis.files.currency_names import (
     currencies_of_code,
 )
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.money_units import NO_DECIMALS, multiple_in
-from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header, folded_header
+from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header
 from gamelens.errors import BadQuery
 
 _IN_CURRENCY: Final = re.compile(
@@ -72,6 +73,7 @@ _UNIT_LINE: Final = re.compile(
     r"(?i)(?:単位|单位|單位|단위|units?|einheit|unité|unidad|unità|jednostka|ед\. ?изм\.?)\s*[:：]\s*"
     r"(?P<unit>[^\s()（）,;、。]+)"
 )
+_OF_CODES: Final = "the column of codes"
 _LONG_BEGINNING: Final = 6  # letters of a compound word that two headers share
 _GENERAL: Final = frozenset({"currency", "code", "iso", "account", "the", "of", "in"})
 
@@ -202,10 +204,11 @@ def columns_of_codes(
 ) -> dict[str, list[str]]:
     """Return the columns of codes that belong to each of *amounts*.
 
-    A column belongs to the amounts whose brackets name it or that share a word with it; without any to all amounts,
-    like one that is just called currency.
+    A column belongs to the amounts whose brackets name it or that share a word with it; without any to all other
+    amounts, like one that is just called currency.
     """
     owned: dict[str, list[str]] = {name: [] for name in amounts}
+    of_all: list[str] = []
     for column in currencies:
         words = (
             set(folded_header(column).split())
@@ -217,8 +220,10 @@ def columns_of_codes(
         beginning = folded_header(column)[:_LONG_BEGINNING]  # Originalwährung is of Originalbetrag
         if not named and len(beginning) == _LONG_BEGINNING and len(folded_header(column).split()) == 1:
             named = [name for name in amounts if folded_header(name).startswith(beginning)]
-        for name in named or amounts:
+        for name in named:
             owned[name].append(column)
+        of_all += [] if named else [column]
+    owned = {name: columns or [*of_all] for name, columns in owned.items()}
     for name, meaning in amounts.items():
         if (said := meaning.details.get("currency")) and not currencies_of(said):
             found = find_header(said, names)
@@ -252,7 +257,7 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
         codes_said = sorted({code for said in says for code in said})
-        found.append(Witness(Evidence(", ".join(codes_said[:3]), "the column of codes", column), says, rows))
+        found.append(Witness(Evidence(", ".join(codes_said[:3]), _OF_CODES, column), says, rows))
     return found
 
 
@@ -361,7 +366,11 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
         f"in {_shown(codes)} by {witness.evidence.where} ({witness.evidence.quote})"
         for witness, codes in ((first, said), (other, differs))
     ]
-    right = [f'currency="{next(iter(codes))}"' for codes in (said, differs) if len(codes) == 1] or ['currency="..."']
+    right = [
+        f'currency="{witness.evidence.quote if witness.evidence.where == _OF_CODES else next(iter(codes))}"'
+        for witness, codes in ((first, said), (other, differs))
+        if len(codes) == 1 or witness.evidence.where == _OF_CODES
+    ] or ['currency="..."']
     return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one, {' or '.join(right)}")
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
 
+from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data.by_role import by_role
 from gamelens.analysis.outside_data.join_keys import NOBODY, On, left_key, pairs_of, right_key
 from gamelens.analysis.outside_data.match_report import (
@@ -26,7 +27,7 @@ from gamelens.analysis.outside_data.match_report import (
     matched_share,
     of_one_platform,
 )
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
 from gamelens.analysis.outside_data.row_periods import periods_of_column
@@ -43,6 +44,7 @@ _ALLOWED: Final[dict[str, Sequence[str | None]]] = {
     "validate": ("one_to_one per key", "one_to_one"),
     "aggregate": ("sum", None),
 }
+_MOST_COUNTRIES: Final = 5  # that a note names
 _NO_MATCH: Final = -1
 
 
@@ -171,11 +173,11 @@ def _right(
         BadQuery: a key has several rows and *is_refused*, or these have no value together.
     """
     for name in columns or ():
-        table.column(name)
-    for name, whole in table.larger.items():
-        if name not in pairs.values():
-            rule = f"has a row {whole!r} that is larger than the sum of the others, so its parts do not add up"
-            raise BadQuery(name, UNSET, f'{rule}: join by it too, or pass totals="keep"')
+        if table.column(name).role == "number" and "rate" in table.arguments.get("given", {}):
+            step = f'roles={{"{name}": "cost"}} if it is money'
+            rule = f"is a number of {table.source}, which rate= does not convert: {step}"
+            raise BadQuery(name, UNSET, rule)
+    check_wholes(table, [*pairs.values()])
     keys: dict[str, Series[Any]] = {}
     shown: dict[str, Series[Any]] = {}
     unknown: dict[str, tuple[str, ...]] = {}
@@ -207,6 +209,7 @@ def _right(
     brought = usual if columns is None else [*columns]
     combined, problems = by_role(table, brought, np.asarray(group, dtype="int64"), int(is_first.sum()))
     notes += _left_out(table, combined, problems, group, columns)
+    notes += _of_one_country(df, pairs, [name for name in brought if name in combined])
     values: dict[str, Series[Any]] = {}
     described: dict[str, JoinedColumn] = {}
     for name in [name for name in brought if name in combined]:
@@ -237,11 +240,25 @@ def _right(
     )
 
 
+def _of_one_country(df: DataFrame, pairs: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Return a note on columns that are called by a country, and stand in the rows of all countries of the frame."""
+    if "country_code" not in df or "country_code" in pairs:
+        return []
+    countries = [name for name in names if canonical_name(name.strip(), "country") is not None]
+    if not countries:
+        return []
+    are = "is of one country by its name, and stands" if len(countries) == 1 else "are of one country, and stand"
+    return [f"{', '.join(countries[:_MOST_COUNTRIES])} {are} in the rows of all: query without country_code"]
+
+
 def _about_column(column: OutsideColumn, known: Set[str]) -> list[str]:
     """Return notes on a column that is added: what its numbers are in doubt of. The frame has the columns *known*."""
     notes = []
     if column.kinds is not None and not known & {column.kinds, column.name}:
         notes.append(f"{column.name} counts different things by {column.kinds}, which is not in the frame")
+    if column.role == "cumulative":
+        step = f'cumulative="{column.name}" takes the amounts of its days'
+        notes.append(f"{column.name} is a running total, which has all days before: {step}")
     if column.money_problem is not None and column.currencies is not None:  # what is said contradicts itself
         notes.append(f"{column.name} {column.money_problem.rule}")
     return notes

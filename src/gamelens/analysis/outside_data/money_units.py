@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from gamelens.wire.currencies import USD_PER_UNIT
+
 _PARTS: Final = {
     1e-6: r"(?<!\w)(?:micros?|micro ?units?|e6|millionths?)(?!\w)",
     0.01: (
@@ -26,7 +28,21 @@ _MULTIPLES: Final = {
         r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
     ),
 }
-_K_OF_MONEY: Final = re.compile(r"(?i)(?<!\w)[kт] ?[$€£¥₽₺₩]")
+_CODES: Final = "|".join(sorted(USD_PER_UNIT))
+_SIGN: Final = rf"(?:[$€£¥₽₺₩₹]|(?<![^\W_])(?:{_CODES})(?![^\W_]))"
+_MULTIPLES_OF_MONEY: Final = {  # k EUR, T€, EUR k, $m
+    1e3: re.compile(
+        rf"(?<![^\W_])(?:[kKтТ]|T(?=\.? ?(?:€|EUR|CHF)))\.? ?{_SIGN}|{_SIGN} ?[kK](?!\w)"
+        rf"|(?<![^\W_])[kKT](?:{_CODES})(?![^\W_])"
+    ),
+    1e6: re.compile(rf"(?<![^\W_])(?:[mM]|MM)\.? ?{_SIGN}|{_SIGN} ?(?:[mM]|MM|mm)(?!\w)"),
+}
+_OF_RUPEES: Final = re.compile(
+    r"(?i)(?:₹|(?<!\w)(?:rs|inr)(?![^\W_]))[.\s_]*(?:in[\s_]+)?(?:(?P<crore>crs?|crores?)|(?P<lakh>l|la(?:kh|c)s?))(?![^\W_])"
+    r"|(?<![^\W_])(?:(?P<crores>crs?)|(?P<lakhs>la(?:kh|c)s?))[.\s_]*(?:of[\s_]+)?(?:₹|(?:rs|inr|rupees)(?![^\W_]))"
+    r"|(?<!\w)(?:spend|cost|revenue|sales|budget)s?[\s_]+(?:[(\[]|in\s)\s*(?P<alone>crs?)(?![^\W_])"
+)
+"""Cr and L beside rupees, or behind what was spent: alone Cr is a credit as well."""
 _BEHIND: Final = re.compile(r"(?i)(?:[(（\[,]|(?<!\w)in(?!\w))\s*([^()（）\[\]]+)[)）\]]?\s*$")
 NO_DECIMALS: Final = frozenset(
     {
@@ -54,12 +70,33 @@ def without_unit(folded: str) -> str:
 
 def multiple_in(line: str, folded: str) -> MoneyUnit | None:
     """Return the multiple of a currency that a line about money names, such as k$ or in thousands of euros."""
-    if match := _K_OF_MONEY.search(line):
-        return MoneyUnit(1e3, match[0])
+    for scale, of_money in _MULTIPLES_OF_MONEY.items():
+        if match := of_money.search(line):
+            return MoneyUnit(scale, match[0])
+    if (rupees := multiple_of_rupees(line)) is not None:
+        return rupees
     for scale, pattern in _MULTIPLES.items():
         if words := [match[0] for match in re.finditer(pattern, folded) if match[0] != "k"]:
             return MoneyUnit(scale, words[0])
     return None
+
+
+def multiple_of_rupees(text: str) -> MoneyUnit | None:
+    """Return the crores or lakhs that a header or a line names beside rupees: ₹ Cr, Rs. in L."""
+    match = _OF_RUPEES.search(text)
+    if match is None:
+        return None
+    word = next(word for word in match.groups() if word)
+    return MoneyUnit(1e5 if match["lakh"] or match["lakhs"] else 1e7, word)
+
+
+def without_rupees(header: str) -> str:
+    """Return a header without the word for crores or lakhs, which CR, a conversion rate, is not."""
+    match = _OF_RUPEES.search(header)
+    if match is None:
+        return header
+    start, end = next(match.span(name) for name, word in match.groupdict().items() if word)
+    return header[:start] + header[end:]
 
 
 def multiple_of_counts(header: str, fold: Callable[[str], str]) -> MoneyUnit | None:

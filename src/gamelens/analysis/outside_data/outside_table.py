@@ -7,7 +7,7 @@ refused when it is used, so a strange column that nobody asks for stops nobody.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -15,6 +15,7 @@ from html import escape
 from typing import Any, Final
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
@@ -31,6 +32,7 @@ HAS_MONEY: Final = frozenset({"amount", "price"})
 MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'
+_MOST_PARTS: Final = 12  # that a step names
 _HEAD: Final = ("Column", "Is", "Because")
 
 
@@ -199,6 +201,22 @@ class OutsideTable:
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+
+def check_wholes(table: OutsideTable, keys: Collection[str] = ()) -> None:
+    """Raise `BadQuery` if rows are added up over a column, none of *keys*, whose whole is larger than its parts."""
+    for name in [name for name in table.larger if name not in keys]:
+        whole = table.larger[name]
+        texts = table.grid.texts(name)[0].to_pylist() if name in table.grid.columns else []
+        parts = [text for text in texts if text != whole]
+        rule = f"has a row {whole!r} that is larger than the sum of the others, so its parts do not add up: "
+        if 0 < len(parts) <= _MOST_PARTS:
+            alone = f"leave_out={ {name: parts}!r} takes it alone"
+        else:
+            alone = f'frame = gl.read_table({table.source!r}, totals="keep").frame; '
+            alone += f'gl.read_table(frame[frame["{name}"] == {whole!r}]) has it alone'
+        steps = f"{alone}, leave_out={ {name: [whole]}!r} its parts"
+        raise BadQuery(name, UNSET, f"{rule}{steps}, or join by {name} too")
 
 
 def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:

@@ -306,6 +306,10 @@ def table_in_dollars(table: OutsideTable, rate: Rate) -> OutsideTable:
     Raises:
         BadQuery: no column can be converted.
     """
+    if not any(column.is_money for column in table.columns):
+        numbers = [column.name for column in table.of_role("number")]
+        step = f'roles={{"{numbers[0] if numbers else "..."}": "cost"}} if one is'
+        raise BadQuery("rate", UNSET, f"converts nothing: no column of {table.source} is money, {step}", numbers)
     columns, refused = [], []
     for column in table.columns:
         if column.is_money and column.problem is None:

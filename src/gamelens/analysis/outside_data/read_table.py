@@ -32,7 +32,7 @@ def read_table(
     leave_out: Mapping[str, Sequence[Any] | Literal[True]] | None = None,
     totals: Literal["skip", "keep"] | Sequence[str] = "skip",
     repeats: Literal["skip", "last", "keep"] | None = None,
-    cumulative: str | Sequence[str] | Mapping[str, str | Sequence[str]] | None = None,
+    cumulative: str | Sequence[str] | Mapping[str, str | Sequence[str] | Mapping[str, Sequence[str]]] | None = None,
 ) -> OutsideTable:
     """Return what a table from outside means: the role of each column, its currency, and the days of each row.
 
@@ -78,7 +78,8 @@ def read_table(
             `{"Spend to date": "month"}` or a list: that it begins anew with each "week", "month", "quarter" or "year",
             or wherever it falls ("restarts"); that a fall takes back what was counted ("corrected", below 0); that its
             first row is of its day ("first"), or has days "before" and is left out; that what several days without a
-            total spent counts on the next one ("gaps"). What matters and is not said is refused when it is used.
+            total spent counts on the next one ("gaps"). Where names differ in it, they are named:
+            `{"Spend to date": {"before": ["MH_Android_CA"]}}`. What matters and is not said is refused when it is used.
 
     Raises:
         BadQuery: the file cannot be read, or an argument names a column that is not there.

@@ -6,8 +6,9 @@ a list of events, where this is usual, only a long block of rows that repeats an
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,10 +16,18 @@ import pandas as pd
 from msgspec import UNSET
 from numpy.typing import NDArray
 
+from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES, ColumnCells, Meaning, summands_of
 from gamelens.errors import BadQuery
 
+_EXPORTED = re.compile(
+    r"(?<!\w)(?:export|extract|load|sync|ingest|insert|fetch|pull|download|snapshot|scrap|captur|retriev|generat|crawl)\w*"
+    r"(?: (?:at|on|date|time|day|ts|timestamp|am|le|el|il))?(?!\w)|(?<!\w)(?:report|run) (?:date|run|time)(?!\w)"
+    r"|abruf|exportiert|abgerufen|exporte|extrait|exportado|extraido|estratto|pobrano|выгру|экспорт|снимок"
+    r"|导出|抓取|采集|取得日時|出力日|エクスポート|추출|수집|내보낸"
+)
 _MIXED = np.uint64(0x9E3779B97F4A7C15)
 _FEWEST = 2  # rows that are no chance, if they are so large a share of all, or stand in a row
 _SHARE = 0.05
@@ -43,10 +52,15 @@ class RowHashes(NamedTuple):
     is_spent: NDArray[np.bool_]
 
 
-def row_hashes(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> RowHashes | None:
-    """Return what tells the rows of *grid* apart, None if it has no numbers that add up, or nothing else."""
+def row_hashes(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], without: Collection[str] = ()
+) -> RowHashes | None:
+    """Return what tells the rows of *grid* apart, None if it has no numbers that add up, or nothing else.
+
+    Columns *without* which they are told apart count as numbers do.
+    """
     summands = summands_of(meanings, cells).values()
-    names = [name for name, meaning in meanings.items() if meaning.role not in MEASURES]
+    names = [name for name, meaning in meanings.items() if meaning.role not in MEASURES and name not in without]
     if not summands or not names:
         return None
     of_names = _hashes([cells[name] for name in names], np.zeros(len(grid.rows), dtype="uint64"))
@@ -128,6 +142,59 @@ def restated_rows(
     if not are_days and not goes_back:
         return none
     return _duplicated(hashes.names, last=last)
+
+
+def export_times(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> list[str]:
+    """Return the columns that say when a row was exported, beside others with its days."""
+    days = [name for name, meaning in meanings.items() if meaning.role in TIMES]
+    called = [name for name in cells if _EXPORTED.search(folded_header(name)) and meanings[name].role not in MEASURES]
+    called = [name for name in called if cells[name].are_times and {*days} - {name}]
+    return [name for name in called if len(np.unique(cells[name].numbers_of_values)) > 1]
+
+
+def superseded_rows(
+    grid: Grid,
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    exported: Sequence[str],
+    *,
+    last: bool,
+) -> NDArray[np.bool_]:
+    """Return which rows a row of a later export has the names and days of, or of an earlier one unless the *last* stay.
+
+    Args:
+        grid: the table.
+        meanings: what its columns are.
+        cells: their cells.
+        exported: columns of times of the exports, the first of which orders them.
+        last: whether the last export stays, not the first.
+    """
+    none = np.zeros(len(grid.rows), dtype=bool)
+    hashes = row_hashes(grid, meanings, cells, exported)
+    if hashes is None:
+        return none
+    if cells[exported[0]].is_typed:
+        at = pd.Series(cells[exported[0]].values).rank(method="dense").fillna(0).to_numpy()
+    else:
+        times = cells[exported[0]].times
+        texts = pd.Series(times.at if isinstance(times, ParsedTimes) else np.array([*cells[exported[0]].texts, ""]))
+        at = texts.rank(method="dense").fillna(0).to_numpy()[cells[exported[0]].codes]
+    if pd.DataFrame({"names": hashes.names, "at": at}).duplicated().mean() > _SHARE:  # a list of events
+        return none
+    order = np.argsort(at, kind="stable")
+    again = none.copy()
+    again[order] = _duplicated(hashes.names[order], last=last)
+    several = pd.Series(at).groupby(hashes.names).transform("nunique").to_numpy() > 1
+    found = again & several & hashes.is_spent
+    return found if found.sum() >= _FEWEST else none
+
+
+def superseded_problem(name: str, superseded: NDArray[np.bool_], grid: Grid, exported: str) -> BadQuery:
+    """Return the question about a summand of a table of several exports of the same days."""
+    have = "has" if superseded.sum() == 1 else "have"
+    rule = f"would count twice: {grid.rows_text(superseded)} {have} the names and days of rows of another {exported}: "
+    rule += 'repeats="last" takes the rows of the latest export, repeats="skip" of the first, '
+    return BadQuery(name, UNSET, rule + 'repeats="keep" counts all')
 
 
 def restated_problem(name: str, repeated: NDArray[np.bool_], grid: Grid) -> BadQuery:

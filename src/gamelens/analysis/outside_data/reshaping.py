@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -15,6 +15,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import dates_of
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.listed_measures import with_listed_measures
 from gamelens.analysis.outside_data.measure_rows import with_measures_as_columns
 from gamelens.analysis.outside_data.roles import (
     MEASURES,
@@ -26,7 +27,8 @@ from gamelens.analysis.outside_data.roles import (
     header_meanings,
 )
 from gamelens.analysis.outside_data.row_states import state_of_header
-from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
+from gamelens.analysis.outside_data.total_rows import are_merged, filled_down
+from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL, TOTAL_AT_ONE_END
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2
@@ -35,6 +37,8 @@ _NO_DAY: Final = re.compile(r"\D*|\d{1,7}|\d{9,}")
 _DATE: Final = r"(?P<day>\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:20)?\d\d|20\d{6})"
 _DAY_LAST: Final = re.compile(rf"(?P<value>.*[^\W\d_][^\d]*?)[\s:|,_–-]+{_DATE}")
 _DAY_FIRST: Final = re.compile(rf"{_DATE}[\s:|,_–-]+(?P<value>[^\d]*[^\W\d_].*)")
+_NOT_ADDED_OVER_DAYS: Final = frozenset({"stock", "cumulative", "distinct"})
+"""Roles that a header says whatever the format says of all."""
 
 
 def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
@@ -60,8 +64,11 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
         grid = _long(
             grid, {name: (match["value"], match[key]) for name in names if (match := pattern.fullmatch(name))}, key
         )
-        role = table["wide_role"]
-        made |= {name: Meaning(role, Evidence(role, vendor.name, name)) for name in grid.columns if name not in names}
+        for name in [name for name in grid.columns if name not in names]:
+            measures = [known.role for known in header_meanings(name) if known.role in MEASURES - {"rate"}]
+            is_stated = measures[:1] and measures[0] in _NOT_ADDED_OVER_DAYS
+            role = measures[0] if is_stated else table["wide_role"]
+            made[name] = Meaning(role, Evidence(role, vendor.name, name))
         made.pop(key, None)
     else:
         grid, made = _with_days_in_rows(grid, vendor)
@@ -75,7 +82,8 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
         made |= {
             name: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for name in others if meaning
         }
-    return grid, made
+    grid, listed = with_listed_measures(grid)
+    return grid, made | listed
 
 
 def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
@@ -164,6 +172,7 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
     """Return *grid* with a row for each second part of *matches*, the value and the *key* of a header."""
     if not matches:
         return grid
+    grid = _with_filled_names(grid, matches)
     names = [*dict.fromkeys(name for _, name in matches.values())]
     headers = {match: header for header, match in matches.items()}
     values = [*dict.fromkeys(value for value, _ in matches.values())]
@@ -188,6 +197,21 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
         parts.append(pa.table(columns))
     cells = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
     return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)), formats=formats)
+
+
+def _with_filled_names(grid: Grid, matches: Collection[str]) -> Grid:
+    """Return *grid* with the names of its first column filled down where cells were merged."""
+    first = grid.columns[0]
+    if first in matches or not grid.is_text(first):
+        return grid
+    distinct, codes = grid.texts(first)
+    is_total = [TOTAL_AT_ONE_END.fullmatch(text) is not None for text in distinct.to_pylist()]
+    filled = filled_down(codes) if are_merged(codes[~np.append(is_total, False)[codes]]) else None
+    if filled is None:
+        return grid
+    column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), distinct)
+    note = f"empty cells of {first} have the value above them"
+    return replace(grid, cells=grid.cells.set_column(0, first, column), notes=(*grid.notes, note))
 
 
 def _as_text(grid: Grid, name: str) -> Any:

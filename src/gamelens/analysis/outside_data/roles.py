@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -23,13 +22,16 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import canonical_name
-from gamelens.analysis.files.currency_names import currencies_of_code
+from gamelens.analysis.files.currency_names import currencies_in, currencies_of_code
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
+from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.money_units import without_unit
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.money_units import without_rupees, without_unit
 from gamelens.analysis.outside_data.stated_years import days_beside
+from gamelens.analysis.outside_data.tax_words import without_tax
 from gamelens.analysis.outside_data.total_words import (
     AVERAGE,
     AVERAGE_AT_ONE_END,
@@ -64,6 +66,15 @@ _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
 _BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
+_MEAN: Final = re.compile(
+    r"(?:posicion|posicao|posizione|duracion|duracao|durata|frecuencia|frequencia|frequenza|tasa|taxa|nota|valoracion"
+    r"|avaliacao|edad|idade|puja|oferta|sesion|sessao|sessione|retencion|retencao|compra|profundidad|cuota|quota|visita)"
+    r" media(?!\w)|(?<!\w)medias? (?:de|di|da|do|del|della|dei)(?!\w)"
+)
+"""An average in Spanish, Portuguese and Italian: posición media, media de clics. Alone it is what is bought."""
+_ACRONYM: Final = re.compile(r"[A-Z]{2,5}\d*")
+"""A measure whose letters nobody knows, such as CPP, the cost of a preload."""
+_SIGNS: Final = re.compile(r"(?:[A-Z]{1,3})?[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
@@ -330,7 +341,7 @@ class ColumnCells:
         days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = read_times(days, **hints)
+                read = _months_and_ranges(days, hints) or read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
@@ -458,13 +469,26 @@ class ColumnCells:
         return Meaning(says, Evidence(says, "cells", self.example))
 
 
-def folded_header(text: str) -> str:
-    """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
-    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
-    text = re.sub(r"(?<!\w)\d+(?:[.,]\d+)? ?%|% ?\d+(?:[.,]\d+)?(?!\w)", " ", text)  # of a tax whose amount it is
-    parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents "))
-    text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
-    return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())
+def _months_and_ranges(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
+    """Return the periods of texts of which some are months and some ranges of days: Kasım 2026, 1-15 Kasım 2026."""
+    if len(texts) > _TRIED:
+        return None
+    are_ranges = np.array([ranges_of([text.strip()]) is not None for text in texts], dtype=bool)
+    if are_ranges.all() or not are_ranges.any():
+        return None
+    parts = [[text for text, is_of in zip(texts, mask, strict=True) if is_of] for mask in (are_ranges, ~are_ranges)]
+    try:
+        ranges, months = (read_times(part, **{**hints, "beside": [*hints["beside"], *texts]}) for part in parts)
+    except BadQuery:
+        return None
+    if months.precision != "month" or ranges.until is None or months.until is not None:
+        return None
+    at, until = (np.empty(len(texts), dtype="datetime64[us]") for _ in range(2))
+    at[are_ranges], at[~are_ranges] = ranges.at, months.at
+    until[are_ranges] = ranges.until
+    until[~are_ranges] = (months.at.astype("datetime64[M]") + np.timedelta64(1, "M")).astype("datetime64[us]")
+    notes = "; ".join(note for note in (ranges.note, months.note) if note)
+    return ParsedTimes(at, ranges.precision, until=until, note=notes or None)
 
 
 def header_meanings(header: str) -> Iterator[Meaning]:
@@ -480,6 +504,7 @@ def header_meanings(header: str) -> Iterator[Meaning]:
 
 
 def _meanings_of_words(header: str) -> Iterator[Meaning]:
+    header = without_rupees(header)
     whole = folded_header(header)
     if (ending := _WEEK_ENDING.search(whole)) is not None:
         yield Meaning("end", Evidence("end", "header", ending[0]), "week")
@@ -489,16 +514,22 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
-    outer = without_unit(outer) or outer
-    found, of_inner = _measures_and_keys(outer), _measures_and_keys(folded_header(inner))
+    outer, inner = without_tax(without_unit(outer) or outer), without_tax(folded_header(inner))
+    found, of_inner = _measures_and_keys(outer), _measures_and_keys(inner)
     if not found:
-        outer, found = folded_header(inner), of_inner
+        outer, found = inner, of_inner
     yield from _running_totals([*found, *of_inner])
-    yield from _rates(header, outer, found, folded_header(inner))
+    yield from _rates(header, outer, found, inner)
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+    parts = [*_BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
+    codes = next((said for part in parts if (said := currencies_in(part.strip(), is_header=True))), None)
+    bare = folded_header(_BRACKETS.sub(" ", header))
+    is_named = any(letter.isalpha() for letter in bare) and _ACRONYM.fullmatch(header.split("(")[0].strip()) is None
+    if codes and is_named and " per " not in whole and not currencies_of_code(header):
+        yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "unnamed")
 
 
 def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:
@@ -516,6 +547,8 @@ def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meani
 def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str) -> Iterator[Meaning]:
     """Yield the rates that a header names: by a word, or as a quotient of two measures."""
     rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
+    if (mean := _MEAN.search(outer)) is not None:
+        rates.append((lexicon()["average"], mean[0]))
     counts = [concept.name for concept, _, _ in found if concept.role == "count"]
     if counts and _EASTERN_PER.search(outer.replace(" ", "")):
         amounts = [concept.name for concept, _, _ in found if concept.role == "amount"]
@@ -597,20 +630,6 @@ def lexicon() -> dict[str, Concept]:
 @cache
 def _phrases() -> re.Pattern[str]:
     return any_phrase(lexicon())
-
-
-def any_phrase(phrases: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds one of folded *phrases* as words, also with a plural's s, the longest first."""
-    words = sorted(phrases, key=len, reverse=True)
-    spelled = [
-        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word)
-        for word in words
-    ]
-    return re.compile("|".join(spelled))
-
-
-def _is_eastern(word: str) -> bool:
-    return any("\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in word)
 
 
 @lru_cache(maxsize=4096)  # of one file each header is looked at by several questions
@@ -768,9 +787,11 @@ def _becomes(stated: str | Mapping[str, Any]) -> str:
     return ", ".join(words)
 
 
-def summands_of(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, NDArray[np.float64]]:
-    """Return the numbers of the columns that can be added up, by name."""
-    return {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in SUMMANDS}
+def summands_of(
+    meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], roles: Collection[str] = SUMMANDS
+) -> dict[str, NDArray[np.float64]]:
+    """Return the numbers of the columns of *roles*, by default those that can be added up, by name."""
+    return {name: cells[name].likely_numbers for name, meaning in meanings.items() if meaning.role in roles}
 
 
 def groups_of(codes: Mapping[str, NDArray[Any]], by: Sequence[str], rows: int) -> NDArray[np.int64]:

@@ -16,18 +16,18 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gamelens.analysis.ads.canonical_names import canonical_name
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
     TIMES,
     ColumnCells,
     Meaning,
-    folded_header,
     groups_of,
     header_meanings,
     summands_of,
 )
-from gamelens.analysis.outside_data.total_words import LEVELS, PART
+from gamelens.analysis.outside_data.total_words import LEVELS, PART, TOTAL_AT_ONE_END
 
 _MOST: Final = 8  # kinds
 _MOST_COUNTRIES: Final = 400
@@ -97,7 +97,8 @@ def _of_levels(
             return RowKinds(mask, note=words)
         unlike = next((text for text, is_alike in alike.items() if is_alike is not None), None)
         return None if unlike is None else RowKinds(np.zeros_like(mask), rule=_rule(name, unlike, finest))
-    for text, other in combinations(sorted(kinds, key=sizes.__getitem__), 2):
+    others = [text for text in kinds if TOTAL_AT_ONE_END.fullmatch(text) is None]  # which are found by their words
+    for text, other in combinations(sorted(others, key=sizes.__getitem__), 2):
         if _are_alike(sums[text], sums[other]) and _different(sums[text]) >= _FEWEST:
             return RowKinds(np.zeros_like(kinds[text]), rule=_rule(name, text, other))
     return None

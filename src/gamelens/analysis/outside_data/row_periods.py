@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
+from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, folded_header
+from gamelens.analysis.outside_data.header_words import folded_header
+from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -41,6 +43,7 @@ _NAMED_ZONE: Final = re.compile(
 _BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
 _MOST_ZONES: Final = 3
+_MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
 _LAST_HOUR: Final = 23
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
@@ -92,6 +95,7 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table."""
     days = _best(meanings, cells, "day")
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
+    days = _with_periods_that_differ(days, meanings, cells)
     if len(days) > 1:
         rule = f'are all days: say which one is meant with roles={{"{days[0]}": "day", "{days[1]}": "text"}}'
         return _none(grid, BadQuery("other", days, rule))
@@ -228,6 +232,56 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
     ]
     least = min(map(doubt, found), default=None)
     return [name for name in found if doubt(name) == least]
+
+
+def _with_periods_that_differ(
+    days: list[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> list[str]:
+    """Return the columns of *days* and the months or periods that these days lie outside of, as bills have them.
+
+    A month that has the days of its rows says nothing more.
+    """
+    if not days or meanings[days[0]].evidence.where == "the argument":
+        return days
+    with_year = [name for name in days if not isinstance(cells[name].times_with(meanings[name].details), NoYear)]
+    days, coarse = with_year or days, {}
+    for name, meaning in meanings.items():
+        is_day = meaning.role == "day" and not cells[name].is_typed and len(cells[name].distinct)
+        read = cells[name].times_with(meaning.details) if is_day else None
+        if isinstance(read, ParsedTimes) and (read.until is not None or read.precision == "month"):
+            coarse[name] = _spans(read)
+    fine = [name for name in days if name not in coarse]
+    if not fine or not coarse:
+        return days
+    at = _days_of(fine[0], meanings, cells)
+    if at is None:
+        return days
+    kept = []
+    for name, (starts, ends) in coarse.items():
+        first, last = starts[cells[name].codes], ends[cells[name].codes]
+        is_known = ~np.isnat(at) & ~np.isnat(first)
+        is_within = (at >= first) & (at < last)
+        if is_known.any() and is_within[is_known].mean() < _MOST_WITHIN:
+            kept.append(name)
+    return [*fine, *kept]
+
+
+def _spans(read: ParsedTimes) -> tuple[DayArray, DayArray]:
+    """Return the start and the end of months or periods."""
+    if read.until is not None:
+        return read.at, read.until
+    ends = (read.at.astype("datetime64[M]") + np.timedelta64(1, "M")).astype("datetime64[us]")
+    return read.at, ends
+
+
+def _days_of(name: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> DayArray | None:
+    """Return the day or time of each row of a column, None where it cannot be read."""
+    if cells[name].is_typed:
+        values = cells[name].values
+        is_time = pd.api.types.is_datetime64_any_dtype(values)
+        return values.dt.tz_localize(None).to_numpy(dtype="datetime64[us]") if is_time else None
+    read = cells[name].times_with(meanings[name].details)
+    return read.at[cells[name].codes] if isinstance(read, ParsedTimes) else None
 
 
 def _odd_day(column_cells: ColumnCells, grid: Grid) -> BadQuery | None:

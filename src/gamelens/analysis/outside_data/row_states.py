@@ -8,8 +8,9 @@ where an amount or a count has numbers in these rows, and `leave_out=` decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
@@ -20,16 +21,9 @@ from numpy.typing import NDArray
 
 from gamelens._text import counted
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
-from gamelens.analysis.outside_data.roles import (
-    TIMES,
-    ColumnCells,
-    Meaning,
-    any_phrase,
-    concepts_in,
-    folded_header,
-    header_meanings,
-)
+from gamelens.analysis.outside_data.roles import TIMES, ColumnCells, Meaning, concepts_in, header_meanings
 from gamelens.analysis.outside_data.total_words import ACTUAL, LEXICON
 from gamelens.errors import BadQuery
 
@@ -49,7 +43,8 @@ _MOST_OTHERS: Final = 8  # texts of a column whose header does not say that it d
 _MOST_CODES: Final = 6
 _LONGEST_CODE: Final = 2  # letters
 _COUNTED: Final = frozenset({"amount", "count", "number", "cumulative", "stock"})
-_NAMED_BY_HEADER: Final = frozenset({"note", "comment", "remark", "type", "category", "status", "state"})
+NAMED_BY_HEADER: Final = frozenset({"note", "comment", "remark", "type", "category", "status", "state"})
+"""Words of headers that leave open what the texts below them say."""
 _ENDS: Final = ("status", "statut", "estatus", "durumu", "статус", "stage", "scenario")  # of headers of states
 _MOST_MOMENTS: Final = 500
 _MOMENT: Final = re.compile(
@@ -89,10 +84,12 @@ def stated_rows(
     answered: Iterable[str] = (),
     *,
     is_known: bool = False,
+    others: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> list[StatedRows]:
     """Return the columns that tell states of rows, without those *answered* by the reader.
 
-    *is_known*: the table is of a known vendor, whose charges are rows as it means them.
+    *is_known*: the table is of a known vendor, whose charges are rows as it means them. *others* are texts by column
+    that tell something else, such as incl. VAT.
     """
     found = []
     for name, column_cells in cells.items():
@@ -102,6 +99,9 @@ def stated_rows(
         if stated is None and _may_tell_states(meanings[name], column_cells):
             texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
             stated = _of_flag(name, texts) or _of_texts(name, texts)
+        if stated is not None and name in others:
+            states = {text: state for text, state in stated.states.items() if text not in others[name]}
+            stated = StatedRows(name, states)
         if stated is not None and is_known:
             stated = stated._replace(states={text: state for text, state in stated.states.items() if state != "charge"})
         if stated is not None and (stated.states or stated.codes):
@@ -277,7 +277,12 @@ def _may_tell_states(meaning: Meaning, column_cells: ColumnCells) -> bool:
         return False
     known = {phrase for _, phrase, _ in concepts_in(folded_header(column_cells.name))}
     kinds = {known.concept for known in header_meanings(column_cells.name)}
-    return len(column_cells.distinct) <= _MOST_OTHERS and known <= _NAMED_BY_HEADER and "kind" not in kinds
+    return len(column_cells.distinct) <= _MOST_OTHERS and known <= NAMED_BY_HEADER and "kind" not in kinds
+
+
+def is_void_header(header: str) -> bool:
+    """Return whether a header counts what does not count, such as rejected installs."""
+    return any_phrase(_words()["void"]).search(_stem(folded_header(header))) is not None
 
 
 def is_state_header(header: str) -> bool:
@@ -292,14 +297,21 @@ def is_state_header(header: str) -> bool:
 def _of_flag(name: str, texts: Sequence[str]) -> StatedRows | None:
     """Return the rows that a flag such as Test tells apart, also one with a mark in some rows alone."""
     state = _state_of_header(name)
-    folded = {text: _stem(folded_header(text)) or text.strip().casefold() for text in texts}
-    yes = [text for text in texts if text and folded[text] in _words()["yes"]]
-    no = [text for text in texts if not text or folded[text] in _words()["no"]]
-    if state is None or {*yes, *no} != {*texts} or not yes or not no:
+    answers = yes_and_no(texts)
+    if state is None or answers is None:
         return None
+    yes, no = answers
     if state == "done":
         return StatedRows(name, dict.fromkeys(no, "expected"))
     return StatedRows(name, dict.fromkeys(yes, state))
+
+
+def yes_and_no(texts: Sequence[str]) -> tuple[list[str], list[str]] | None:
+    """Return the *texts* of a flag that mean yes and no, as an empty cell does; None if there are others, or one."""
+    folded = {text: _stem(folded_header(text)) or text.strip().casefold() for text in texts}
+    yes = [text for text in texts if text and folded[text] in _words()["yes"]]
+    no = [text for text in texts if not text or folded[text] in _words()["no"]]
+    return (yes, no) if yes and no and {*yes, *no} == {*texts} else None
 
 
 def _state_of_header(name: str) -> State | Literal["done"] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import (
     KEYS,
@@ -24,7 +25,6 @@ from gamelens.analysis.outside_data.roles import (
     Role,
     Vendor,
     concepts_in,
-    folded_header,
     header_meanings,
     lexicon,
 )
@@ -54,8 +54,11 @@ _UNIT_OF_CONCEPT: Final = {
 }
 FACTS: Final = (*_UNITS, "restarts", "corrected", "first", "before", "gaps")
 """What can be said of a running total: see `cumulative` of `gl.read_table`."""
+OF_NAMES: Final = ("first", "before")
+"""What can be said of the rows of some names alone."""
 _EITHER: Final = ({*_UNITS}, {"restarts", "corrected"}, {"first", "before"})
 _MOMENT: Final = pd.Timedelta(microseconds=1)
+_MOST_NAMES: Final = 20  # in a step
 _FIRST_ROWS: Final = 1_000
 _FIRST_KEYS: Final = 20
 _MOST_KEYS: Final = 500
@@ -64,6 +67,16 @@ _FEWEST_STEPS: Final = 6  # from a total to the next, that an amount of their ro
 _EXPLAINED: Final = 0.95  # of the steps; others are corrections
 _ROUNDED: Final = 0.015  # of a difference of amounts in hundredths
 _MUCH_OF_STEP: Final = 10 * _ROUNDED
+
+
+class OfNames(NamedTuple):
+    """A fact of a running total that holds for the rows of some names."""
+
+    fact: str
+    names: tuple[str, ...]
+
+
+Fact = str | OfNames
 
 
 def running_total(column: OutsideColumn) -> BadQuery:
@@ -184,25 +197,31 @@ def _adds_up(
 
 
 def stated_totals(
-    argument: str | Sequence[str] | Mapping[str, str | Sequence[str]], columns: Sequence[str], source: str
-) -> dict[str, tuple[str, ...]]:
+    argument: str | Sequence[str] | Mapping[str, Any], columns: Sequence[str], source: str
+) -> dict[str, tuple[Fact, ...]]:
     """Return the columns that are running totals by the argument `cumulative`, and what it says of each.
 
     Raises:
         BadQuery: a column is not there, or what is said of it is not possible.
     """
     names = [argument] if isinstance(argument, str) else argument
-    stated: dict[str, tuple[str, ...]] = {}
+    stated: dict[str, tuple[Fact, ...]] = {}
     for name in names:
         if name not in columns:
             raise BadQuery("cumulative", name, f"is not a column of {source}", columns)
         facts = argument[name] if isinstance(argument, Mapping) else ()
-        stated[name] = (facts,) if isinstance(facts, str) else tuple(facts)
+        if isinstance(facts, Mapping):
+            stated[name] = tuple(OfNames(fact, tuple(of_names)) for fact, of_names in facts.items())
+        else:
+            stated[name] = (facts,) if isinstance(facts, str) else tuple(facts)
         for fact in stated[name]:
-            if fact not in FACTS:
+            if isinstance(fact, OfNames):
+                if fact.fact not in OF_NAMES:
+                    raise BadQuery("cumulative", fact.fact, "is not said of some names alone", OF_NAMES)
+            elif fact not in FACTS:
                 raise BadQuery("cumulative", fact, f"is not said of a running total such as {name}", FACTS)
         for either in _EITHER:
-            if len(both := [fact for fact in stated[name] if fact in either]) > 1:
+            if len(both := [fact for fact in stated[name] if isinstance(fact, str) and fact in either]) > 1:
                 raise BadQuery("cumulative", both, f"contradict each other: say one of them of {name}")
     return stated
 
@@ -229,7 +248,7 @@ def meaning_of_differences(name: str, stated: Meaning | None, vendor: Vendor | N
     return replace(known, evidence=evidence)
 
 
-def with_amounts_of_days(table: OutsideTable, stated: Mapping[str, Sequence[str]]) -> OutsideTable:
+def with_amounts_of_days(table: OutsideTable, stated: Mapping[str, Sequence[Fact]]) -> OutsideTable:
     """Return a table with the *stated* running totals as the amounts of its days.
 
     They are the differences of the rows that have the same names, in the order of days; the first is as it is. What the
@@ -278,13 +297,15 @@ class _Totals:
         return BadQuery(name, UNSET, f"{said}{others}: {', '.join([*choices, *([more] if more else [])])}")
 
 
-def _differences(table: OutsideTable, column: OutsideColumn, facts: Sequence[str]) -> tuple[Series[Any], list[str]]:
+def _differences(table: OutsideTable, column: OutsideColumn, stated: Sequence[Fact]) -> tuple[Series[Any], list[str]]:
     """Return the amount of each row of a running total, NA where none is known.
 
     Raises:
         BadQuery: the table has no days, or the totals can be taken apart in several ways.
     """
     name, notes = column.name, list[str]()
+    facts = [fact for fact in stated if isinstance(fact, str)]
+    of_names = {fact.fact: _rows_named(table, fact.names) for fact in stated if isinstance(fact, OfNames)}
     _check_days(table, name)
     rows = DataFrame({"row": np.arange(len(table.rows)), "total": column.values.astype("float64"), "at": table.starts})
     if table.period == "time":
@@ -315,12 +336,23 @@ def _differences(table: OutsideTable, column: OutsideColumn, facts: Sequence[str
         amounts = amounts.mask(is_opening)
         notes.append(f"{name}: the totals of the first day, {rows['day'].min():%Y-%m-%d}, have days before; left out")
         is_doubtful &= ~is_opening
+    if (named := of_names.get("before")) is not None:
+        is_before = is_opening & named[rows["row"]]
+        amounts = amounts.mask(is_before)
+        is_doubtful &= ~is_before
+        notes.append(f"{name}: {int(is_before.sum())} totals of the first day have days before; left out")
+    if (named := of_names.get("first")) is not None:
+        is_doubtful &= ~named[rows["row"]]
     if is_doubtful.any() and "first" not in facts:
         rule = "is a running total that may have days before its first row: row {row} ({day}) has {total}"
         steps = {"first": "takes this as the amount of its day"}
         if is_opening[is_doubtful].any() and "before" not in facts:
             steps["before"] = "leaves the first day of the table out"
         more = "" if is_opening[is_doubtful].all() else "or, if names were changed, write the names of the days before"
+        if is_doubtful[is_opening].any() and not is_doubtful[is_opening].all():
+            names = _names_of(table, rows["row"][is_opening & is_doubtful], rows["row"][is_opening & ~is_doubtful])
+            of_some = f'cumulative={{"{name}": {{"before": {names!r}}}}} leaves out the first day of these names alone'
+            more = of_some if names else more
         raise totals.problem(is_doubtful, rule, steps, more)
     values = Series(amounts.round(9).to_numpy(), index=rows["row"].to_numpy()).reindex(values.index)
     start = rows["day"].min()
@@ -330,6 +362,32 @@ def _differences(table: OutsideTable, column: OutsideColumn, facts: Sequence[str
     if "before" not in facts:
         notes[-1] += f", the totals of {start:%Y-%m-%d} as they are"
     return values, notes
+
+
+def _rows_named(table: OutsideTable, names: Sequence[str]) -> NDArray[np.bool_]:
+    """Return the rows with one of *names* in a column of names.
+
+    Raises:
+        BadQuery: no row has one of them.
+    """
+    found = np.zeros(len(table.rows), dtype=bool)
+    of_names = [column for column in table.columns if column.role in {*KEYS, "text", "identifier"}]
+    columns = [column.values.astype("object") for column in of_names]
+    for name in names:
+        rows = np.any([(column == name).fillna(False).to_numpy(dtype=bool) for column in columns], axis=0)
+        if not np.any(rows):
+            raise BadQuery("cumulative", name, f"is in no column of names of {table.source}")
+        found |= rows
+    return found
+
+
+def _names_of(table: OutsideTable, rows: Series[Any], others: Series[Any]) -> list[str]:
+    """Return the texts of *rows* in the first column of names that tells them from *others*, [] for none."""
+    for column in [column for column in table.columns if column.role in KEYS]:
+        texts = [*dict.fromkeys(str(text) for text in column.values.iloc[rows].dropna())]
+        if texts and not {*texts} & {str(text) for text in column.values.iloc[others].dropna()}:
+            return texts[:_MOST_NAMES]
+    return []
 
 
 def _check_days(table: OutsideTable, name: str) -> None:

@@ -24,10 +24,11 @@ from gamelens.errors import BadQuery
 
 _YEAR: Final = re.compile(r"(?<![\d.,/_-])20\d\d(?![\d_]|[-/.,]\d)")
 _OTHER: Final = re.compile(  # a financial year, a copyright, the number of an account
-    r"(?i)\bFY|fiscal|gesch[aä]ftsjahr|wirtschaftsjahr|ejercicio|exercice|copyright|©|\(c\)"
+    r"(?i)\bFY|fiscal|年度|회계연도|gesch[aä]ftsjahr|wirtschaftsjahr|ejercicio|exercice|copyright|©|\(c\)"
     r"|\b(?:account|konto|cuenta|compte|customer|client|kund\w*|id|nr|no|invoice|rechnung)\b\.?\W*\w*\W*\d"
 )
 _ROUNDING: Final = 0.005
+_FEWEST_OF_RANGE: Final = 2  # months, which say the years of a financial year
 _HALF_YEAR: Final = 183
 _DAY_NUMBER: Final = r"^\d{1,2}(?:\.| ?[日일])?$"
 _LONGEST_MONTH: Final = 24  # letters of a month and its year
@@ -41,6 +42,7 @@ _MONTH_ALONE: Final = re.compile(r"\d{1,2} ?[月월]", re.ASCII)
 _YEAR_BEHIND: Final = re.compile(r"(?P<name>\D*[^\W\d])[\s.,'’/-]*(?P<year>[0-9]{2})?")
 _WORD: Final = r"[^\W\d_]+\.?"
 _MONTH: Final = re.compile(rf"({_WORD}(?: de| of)?[ /-]20\d\d)")
+_EASTERN_MONTH: Final = re.compile(r"(20\d\d) ?[年년] ?(\d{1,2}) ?[月월](?! ?\d)")
 _FULL_DATE: Final = re.compile(
     rf"\d{{1,2}}(?:st|nd|rd|th|\.)?(?: de| of)? {_WORD}(?: de| of)? 20\d\d|{_WORD} \d{{1,2}}(?:st|nd|rd|th)?,? 20\d\d"
 )
@@ -80,15 +82,19 @@ def _days_of(line: str) -> FirstAndLastDay | None:
             return read.at[0].astype("datetime64[D]").item(), (
                 read.until[0].astype("datetime64[D]").item() - timedelta(days=1)
             )
-    if _OTHER.search(text) or _FULL_DATE.search(text):
+    if _FULL_DATE.search(text):
         return None
+    months = [date(int(year), int(month), 1) for year, month in _EASTERN_MONTH.findall(text) if 0 < int(month) <= 12]
     for match in _MONTH.finditer(text):
         try:
             read = read_times([re.sub("[/-]", " ", match[1])], field="")
         except BadQuery:
             continue
-        first: date = read.at[0].astype("datetime64[D]").item()
-        return first, (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+        months.append(read.at[0].astype("datetime64[D]").item())
+    if len({*months}) < _FEWEST_OF_RANGE and _OTHER.search(text):
+        return None
+    if months:
+        return min(months), (max(months) + timedelta(days=31)).replace(day=1) - timedelta(days=1)
     years = [int(year) for year in _YEAR.findall(text) if int(year) in YEARS]
     return (date(min(years), 1, 1), date(max(years), 12, 31)) if years else None
 

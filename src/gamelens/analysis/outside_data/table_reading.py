@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -16,13 +16,14 @@ import pyarrow.compute as pc
 from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import Series
+from pandas.api.types import is_datetime64_any_dtype
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, are_errors, decimal_mark
-from gamelens.analysis.files.table_reader import Grid, read_grid
+from gamelens.analysis.files.table_reader import STRUCK, Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
     columns_of_codes,
@@ -30,11 +31,13 @@ from gamelens.analysis.outside_data.currency_evidence import (
     multiple_problem,
 )
 from gamelens.analysis.outside_data.debits_and_credits import with_ledger_problems
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
     MoneyUnit,
     multiple_of_counts,
+    multiple_of_rupees,
     unit_in,
 )
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
@@ -43,11 +46,14 @@ from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_prob
 from gamelens.analysis.outside_data.repeated_rows import (
     alike_rows,
     are_many,
+    export_times,
     repeated_problem,
     repeated_rows,
     restated_problem,
     restated_rows,
     row_hashes,
+    superseded_problem,
+    superseded_rows,
 )
 from gamelens.analysis.outside_data.reshaping import reshaped
 from gamelens.analysis.outside_data.roles import (
@@ -61,8 +67,8 @@ from gamelens.analysis.outside_data.roles import (
     Meaning,
     Role,
     Vendor,
+    concepts_in,
     find_header,
-    folded_header,
     header_meanings,
     is_kind_header,
     is_of_any_kind,
@@ -72,7 +78,7 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import periods_of
-from gamelens.analysis.outside_data.row_states import left_out, rows_named, state_problem, stated_rows
+from gamelens.analysis.outside_data.row_states import is_void_header, left_out, rows_named, state_problem, stated_rows
 from gamelens.analysis.outside_data.running_totals import (
     growth_problem,
     meaning_of_differences,
@@ -81,8 +87,10 @@ from gamelens.analysis.outside_data.running_totals import (
     with_running_totals,
 )
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
+from gamelens.analysis.outside_data.tables_below import before_header, of_one_table
+from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
-from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END
+from gamelens.analysis.outside_data.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -99,6 +107,8 @@ _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
+_OF_CHARTS: Final = frozenset({"rank", "number", "distinct"})
+_OF_PLANS: Final = frozenset({"budget", "planned"})
 _ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -145,7 +155,8 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     """Return what a table means in its own currencies, as `gl.read_table` does with the arguments *given*."""
     _check_arguments(given)
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
-    grid, tables = _without_repeated_headers(grid)
+    header_row = given.get("header_row")
+    grid, tables = _without_repeated_headers(of_one_table(grid, header_row), header_row)
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, wide = reshaped(grid, vendor)
@@ -162,16 +173,16 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     leave = given.get("leave_out", {})
     if leave:
         mask, left_notes = left_out(leave, looked.grid)
-        looked, tables = (
-            replace(looked, grid=looked.grid.filtered(~mask, *left_notes)),
-            np.resize(tables, len(mask))[~mask],
-        )
+        left = looked.grid.filtered(~mask, *left_notes)
+        if STRUCK in leave:
+            left = replace(left, cells=left.cells.drop_columns([STRUCK]))
+        looked, tables = replace(looked, grid=left), np.resize(tables, len(mask))[~mask]
     looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
-    larger: Mapping[str, str] = {}
     totals: str | Sequence[str] = given.get("totals", "skip")
+    named = () if isinstance(totals, str) else totals
+    found = find_totals(looked.grid, looked.meanings, looked.cells, named, leave)
+    larger = {name: whole for name, whole in found.larger.items() if name not in leave}
     if totals != "keep":
-        found = find_totals(looked.grid, looked.meanings, looked.cells, () if totals == "skip" else totals, leave)
-        larger = found.larger
         if found.rule:
             problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
@@ -228,6 +239,8 @@ def _without_repeated_rows(
     grid = looked.grid
     if repeats == "keep":
         return looked, {}
+    if (of_exports := _without_superseded_rows(looked, repeats)) is not None:
+        return of_exports
     hashes = row_hashes(grid, looked.meanings, looked.cells)
     _release_numbers(looked)
     if hashes is None:
@@ -257,6 +270,21 @@ def _without_repeated_rows(
     have = "has the cells of an earlier row and counts" if is_one else "have the cells of earlier rows and count"
     note = f'{grid.rows_text(repeated)} {have}; repeats="skip" leaves {"it" if is_one else "them"} out'
     return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
+
+
+def _without_superseded_rows(looked: _Looked, repeats: str | None) -> tuple[_Looked, Mapping[str, BadQuery]] | None:
+    """Return the table without the rows of other exports, or the questions about them; None if there are none."""
+    grid, exported = looked.grid, export_times(looked.meanings, looked.cells)
+    if not exported:
+        return None
+    superseded = superseded_rows(grid, looked.meanings, looked.cells, exported, last=repeats == "last")
+    if not superseded.any():
+        return None
+    if repeats is None:
+        return looked, {name: superseded_problem(name, superseded, grid, exported[0]) for name in grid.columns}
+    which = "the latest" if repeats == "last" else "the first"
+    note = f"{grid.rows_text(superseded)} are not of {which} {exported[0]} and are left out"
+    return replace(looked, grid=grid.filtered(~superseded, note)), {}
 
 
 def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
@@ -313,18 +341,23 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(
                 column, evidence=(*column.evidence, says), problem=column.problem or _unit_problem(column, unit)
             )
-        elif column.role == "amount" and "scale" not in meaning.details and not _is_rounded(cells[name]):
-            multiple = multiple_problem(name, column.money_word, grid.above)
+        elif column.role in ("amount", "number") and "scale" not in meaning.details and not _is_rounded(cells[name]):
+            word = "amount" if column.role == "number" else column.money_word
+            multiple = multiple_problem(name, word, grid.above)
             column = replace(column, problem=column.problem or multiple)
         columns.append(_in_minor_units(column, unit))
-    columns = _with_kinds(_with_weights(columns, meanings, cells, marks))
+    answered = given.get("leave_out", ())
+    columns = _with_kinds(_with_weights(columns, meanings, cells, marks), answered)
     columns = _refunds_negative(columns, meanings, cells)
-    states = stated_rows(meanings, cells, given.get("leave_out", ()), is_known=vendor is not None)
+    bases = tax_bases(meanings, cells, answered)
+    of_taxes = {stated.name: stated.bases for stated in bases}
+    states = stated_rows(meanings, cells, answered, is_known=vendor is not None, others=of_taxes)
     columns = [
         replace(
             column,
             problem=column.problem
             or state_problem(column, states, meanings, cells)
+            or tax_problem(column, bases, cells, grid.above)
             or repeated_amount_problem(column, meanings, cells, grid.source),
         )
         if column.name in meanings
@@ -357,6 +390,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *grid.notes,
             *ranges,
             *notes,
+            *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
         ),
@@ -419,7 +453,9 @@ def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
         unit = multiple_of_counts(column_cells.name, folded_header)
         return unit if unit is not None and unit.scale > 1 else MoneyUnit(1.0, "")
     is_money = meaning.role in HAS_MONEY or _is_money_rate(meaning, column_cells)
-    return (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None) or MoneyUnit(1.0, "")
+    of_rupees = multiple_of_rupees(column_cells.name) if meaning.role == "amount" else None
+    of_money = of_rupees or (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None)
+    return of_money or MoneyUnit(1.0, "")
 
 
 def _is_rounded(column_cells: ColumnCells) -> bool:
@@ -649,6 +685,17 @@ def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
     return BadQuery(column_cells.name, texts, f"{rule}or pass the rows before and the rows since as two tables")
 
 
+def _notes_on_plans(columns: Sequence[OutsideColumn], grid: Grid) -> list[str]:
+    """Return a note where a line beside the table says that its amounts are a budget or a plan."""
+    if not any(column.role in ("amount", "price", "number") for column in columns):
+        return []
+    for line in grid.above:
+        concepts = {concept.name for concept, _, _ in concepts_in(folded_header(line))}
+        if concepts & _OF_PLANS and not {*folded_header(line).split()} & ACTUAL:
+            return [f"amounts may be planned and not spent, by a line beside the table ({line.strip()!r})"]
+    return []
+
+
 def _notes_on_written_numbers(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]) -> list[str]:
     """Return notes on numbers such as 5.2K, whose other digits are not known, and on marks of footnotes behind some."""
     notes = []
@@ -721,16 +768,34 @@ def _with_weights(
     return result
 
 
-def _with_kinds(columns: list[OutsideColumn]) -> list[OutsideColumn]:
-    """Return *columns*, counts such as results with the column that says what each is of, if there are several."""
+def _with_kinds(columns: list[OutsideColumn], answered: Collection[str]) -> list[OutsideColumn]:
+    """Return *columns* with the column that says what the numbers of each row are of, if there are several.
+
+    Counts such as results may be of several events, and ranks of several charts. Columns *answered* tell no kinds.
+    """
     texts = [column for column in columns if column.role in ("text", "identifier") and column.values.nunique() > 1]
     kinds = [column.name for column in texts if is_kind_header(column.name)]
-    if not kinds:
+    charts = [column.name for column in texts if column.name not in answered and are_charts(column)]
+    if not kinds and not charts:
         return columns
-    return [
-        replace(column, kinds=kinds[0]) if column.role == "count" and is_of_any_kind(column.name) else column
-        for column in columns
-    ]
+    found = []
+    for column in columns:
+        is_stated = column.role == "count" and column.evidence[0].where == "the argument"
+        if kinds and column.role == "count" and is_of_any_kind(column.name):
+            column = replace(column, kinds=kinds[0])
+        elif charts and (column.role in _OF_CHARTS or is_stated):
+            column = replace(column, kinds=charts[0])
+        found.append(column)
+    return found
+
+
+def are_charts(column: OutsideColumn) -> bool:
+    """Return whether a column of texts names the charts of a store, which each have their ranks."""
+    texts = [str(text) for text in column.values.dropna().unique()[:_MOST_SHOWN]]
+    words = [*LEXICON["chart"]["words"]]
+    is_called = any_phrase(map(folded_header, words)).search(folded_header(column.name)) is not None
+    of_charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))
+    return is_called or all(of_charts.search(folded_header(text)) for text in texts)
 
 
 def _of_one_unit(
@@ -780,6 +845,8 @@ def _of_concept(concept: str, usable: Mapping[str, OutsideColumn]) -> str | None
     """Return the column of a concept, the one with the shortest header if several are."""
     roles = ("amount",) if concept in ("cost", "income") else ("count",)
     found = [name for name, column in usable.items() if column.concept == concept and column.role in roles]
+    counted = [name for name in found if not is_void_header(name)]  # no rejected installs
+    found = counted or found
     return min(found, key=len, default=None) if concept else None
 
 
@@ -799,10 +866,11 @@ def _refunds_negative(
     return result
 
 
-def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
+def _without_repeated_headers(grid: Grid, header_row: int | None) -> tuple[Grid, NDArray[np.int64]]:
     """Return *grid* without rows that hold its headers again, as files pasted below each other do.
 
-    With the number of these files for each row.
+    With the number of these files for each row. Where a title stands above the second headers, or some are others,
+    *header_row* says which table is read.
     """
     is_header, is_other = (np.zeros(len(grid.rows), dtype=bool) for _ in range(2))
     tables, alike, named = np.zeros(len(grid.rows), dtype="int64"), np.zeros(len(grid.rows), dtype="int64"), 0
@@ -817,20 +885,36 @@ def _without_repeated_headers(grid: Grid) -> tuple[Grid, NDArray[np.int64]]:
         named += place >= 0
     repeated = is_header & ~is_other
     if (is_nearly := is_other & (alike >= max(_FEWEST_HEADERS, len(grid.columns) / 2))).any():
-        rule = f"holds several tables, one below other headers ({grid.rows_text(is_nearly)}): pass one file for each"
-        raise BadQuery("other", grid.source, rule)
+        grid = before_header(grid, int(is_nearly.argmax()), header_row)
+        return grid, tables[: len(grid.rows)]
     if named < _FEWEST_HEADERS or not repeated.any():
         return grid, tables
     filled = sum(grid.cells.column(name).is_valid().to_numpy().astype("int64") for name in grid.columns)
     is_title = (np.append(repeated[1:], False)) & (filled == 1) & (len(grid.columns) > _FEWEST_HEADERS)
     if is_title.any():  # such as the currency of the account
-        rule = (
-            f"holds several tables, each below a line of its own ({grid.rows_text(is_title)}): pass one file for each"
-        )
-        raise BadQuery("other", grid.source, rule)
+        grid = before_header(grid, int(is_title.argmax()) + 1, header_row)
+        return grid, tables[: len(grid.rows)]
     words = "repeats the headers and is left out" if repeated.sum() == 1 else "repeat the headers and are left out"
     tables += repeated.cumsum()
     return grid.filtered(~repeated, f"{grid.rows_text(repeated)} {words}"), tables[~repeated]
+
+
+def _are_of_events(name: str, looked: _Looked) -> bool:
+    """Return whether the empty cells of a column of days are no merged ones: it has times, or other days are complete.
+
+    An install without a touch has no time of one.
+    """
+    meanings, cells = looked.meanings, looked.cells
+    if cells[name].is_typed:
+        values = cells[name].values.dropna()
+        is_timed = is_datetime64_any_dtype(values) and bool((values != values.dt.floor("D")).any())
+    else:
+        read = cells[name].times_with(meanings[name].details)
+        at = read.at[~np.isnat(read.at)] if isinstance(read, ParsedTimes) else np.array([], dtype="datetime64[us]")
+        is_timed = bool((at != at.astype("datetime64[D]")).any())
+    others = [other for other, meaning in meanings.items() if meaning.role in ("day", "start", "end") and other != name]
+    is_complete = any(not (cells[other].numbers_of_values < 0).any() for other in others)
+    return is_complete or is_timed
 
 
 def _without_merged_cells(looked: _Looked) -> _Looked:
@@ -842,6 +926,7 @@ def _without_merged_cells(looked: _Looked) -> _Looked:
         is_day = role in ("day", "start", "end")
         if cells[name].is_typed and not is_day:
             continue
+        is_day &= not _are_of_events(name, looked)
         codes = cells[name].codes
         if is_day or (place == 0 and role in KEYS and are_merged(codes)):
             keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]

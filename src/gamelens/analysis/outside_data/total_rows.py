@@ -25,6 +25,7 @@ from gamelens.analysis.outside_data.outline_rows import outline_totals
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
+    SUMMANDS,
     TIMES,
     ColumnCells,
     Meaning,
@@ -75,12 +76,41 @@ def find_totals(
         BadQuery: no cell has one of them.
     """
     found = _by_words(grid, meanings, cells, named, answered)
+    found = found._replace(mask=found.mask | _nameless_last_row(grid, meanings, cells, found.mask))
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
         return found
     are = "is the sum of rows beside it" if outline.sum() == 1 else "are the sums of the rows below or above them"
     note = f"{grid.rows_text(outline)} {are}, as in a pivot table"
     return found._replace(mask=found.mask | outline, notes=(*found.notes, note))
+
+
+def _nameless_last_row(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], mask: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Return the last row of a file if it lacks a name that others have and its numbers are the sums of all others.
+
+    Whatever it is called: Net change. Two numbers must be such sums, and none may differ.
+    """
+    none = np.zeros(len(mask), dtype=bool)
+    if not len(mask) or mask[-1]:
+        return none
+    rows = (grid.rows == grid.rows[-1]) & ~mask
+    names = [name for name in _naming_columns(grid, meanings, cells) if not cells[name].is_typed]
+    lacks = [
+        name for name in names if (cells[name].codes[rows] < 0).all() and (cells[name].codes[~rows & ~mask] >= 0).all()
+    ]
+    if not lacks or not (~rows & ~mask).any():
+        return none
+    times = [name for name in names if meanings[name].role in TIMES and name not in lacks]
+    group = groups_of({name: cells[name].codes for name in times}, times, len(mask))
+    sums = differing = 0
+    for values, rounding in _with_rounding(meanings, cells).values():
+        parts = np.bincount(group, np.where(rows | mask, 0.0, np.nan_to_num(values)), minlength=group.max() + 1)[group]
+        told = rows & (np.nan_to_num(values) != 0)
+        is_sum = np.abs(values - parts)[told] <= rounding * np.abs(values[told])
+        sums, differing = sums + int(is_sum.sum()), differing + int((~is_sum).sum())
+    return rows if sums >= _FEWEST and not differing else none
 
 
 def _by_words(
@@ -138,7 +168,8 @@ def _by_words(
 
 
 def _with_rounding(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Summands:
-    summands = summands_of(meanings, cells)
+    """Return the numbers that rows of one day add up, with how far their sum may be off: balances are among them."""
+    summands = summands_of(meanings, cells, SUMMANDS | {"stock", "cumulative"})
     is_rounded = {name: not cells[name].is_typed and cells[name].numbers.rounded is not None for name in summands}
     return {name: (values, _COARSE if is_rounded[name] else _ROUNDING) for name, values in summands.items()}
 

@@ -1,0 +1,30 @@
+"""Headers as words, and phrases that are found among them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+
+def folded_header(text: str) -> str:
+    """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
+    text = re.sub(r"(?<!\w)\d+(?:[.,]\d+)? ?%|% ?\d+(?:[.,]\d+)?(?!\w)", " ", text)  # of a tax whose amount it is
+    parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents "))
+    text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
+    return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())
+
+
+def any_phrase(phrases: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern that finds one of folded *phrases* as words, also with a plural's s, the longest first."""
+    words = sorted(phrases, key=len, reverse=True)
+    spelled = [
+        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word)
+        for word in words
+    ]
+    return re.compile("|".join(spelled))
+
+
+def _is_eastern(word: str) -> bool:
+    return any("\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in word)
