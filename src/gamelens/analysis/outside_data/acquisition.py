@@ -43,6 +43,7 @@ from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.outside_data.tax_bases import other_basis
+from gamelens.analysis.outside_data.time_buckets import uncovered_buckets
 from gamelens.analysis.outside_data.total_words import LEXICON
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
@@ -249,7 +250,8 @@ def cost_per_install(
 
     Raises:
         BadQuery: a column is missing; the spend is not in US dollars; or an outside table has no column of *by*, no
-            days where the frame has them, or days that are a part of the frame's only bucket.
+            days where the frame has them, or days that are a part of a week or month of the frame, or of its only
+            bucket.
     """
     if not isinstance(spend, str) or (spend not in frame and Path(spend).suffix):
         frame, spend = _beside_costs(frame, by, spend, amount, on, rate, reading), "spend"
@@ -676,7 +678,7 @@ def _spent(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, Outsi
     Raises:
         BadQuery: there is none, or several, or *amount* is income.
     """
-    table, column = cost_column(table, amount)
+    table, column = cost_column(table, amount, is_spent=True)
     if column.concept == "income":
         rule = f'is income ({column.evidence[0]}), not what was spent: roles={{"{column.name}": "cost"}} if it was'
         costs = [cost.name for cost in table.of_role("amount") if cost.concept != "income"]
@@ -689,8 +691,10 @@ def _spent(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, Outsi
     return table, column
 
 
-def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, OutsideColumn]:
-    """Return the table and its column of costs: *amount*, or the only one.
+def cost_column(
+    table: OutsideTable, amount: str | None, *, is_spent: bool = False
+) -> tuple[OutsideTable, OutsideColumn]:
+    """Return the table and its column of costs: *amount*, or the only one. Income is none if it must be *is_spent*.
 
     Raises:
         BadQuery: there is none, or several.
@@ -726,6 +730,10 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         called = [column for column, meant in first.items() if meant and meant.concept == "cost"]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
         text = called[0].name if called else text
+    earned = [column.name for column in may_be if is_spent and column.concept == "income" and column.name in names]
+    if earned and (names := [name for name in names if name not in earned]) == []:
+        rule = f"has no column of costs ({others}): pass a table with costs, or roles="
+        raise BadQuery("amount", UNSET, f'is needed: {table.source} {rule}{{"{earned[0]}": "cost"}} if that was spent')
     step = " or ".join(f'amount="{name}"' for name in names[:_MOST_STEPS]) or f'roles={{"{text}": "cost"}}'
     is_none = step == 'roles={"...": "cost"}'
     begins = "none may be money either: pass a table with costs, or name one of its columns" if is_none else "name it"
@@ -894,6 +902,13 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
     if days is not None and whole is not None and days & whole != whole and (days & whole).length:
         rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
         raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
+    if "timestamp" not in pairs or days is None or receipt.interval is None:
+        return
+    for span in uncovered_buckets(frame, frame["timestamp"], table.periods):
+        every = receipt.asked.every
+        rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(span)} in one {every}: "
+        step = f'query new_users over="{interval_text(days & receipt.interval)}", every="{every}"'
+        raise BadQuery("spend", table.source, rule + step)
 
 
 def _other_days(field: str, source: str, days: Series[Any], frame: str) -> BadQuery:

@@ -60,7 +60,7 @@ KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "f
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за|moi|ανα|प्रति)(?!\w)|/|(.+)あたり|당 |ต่อ|لكل|לכל")
 _SURE_PER: Final = frozenset({"per", "moi", "ανα", "प्रति", "ต่อ", "لكل", "לכל"})
 """Words of these that stand between two measures, also if one of them is not known."""
-_EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basına|(?:成本|单价|單價|単価|단가)$)")
+_EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basina|(?:成本|单价|單價|単価|단가)$)")
 """Behind what a cost is for: 설치당비용, 激活成本, インストール単価."""
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
@@ -97,6 +97,7 @@ _TYPE_OF: Final = re.compile(
     r"(?: d[eiu]| del| della| dos?)? ?.+"
     r"|.+ (?P<last>type|typ|art|turu|tipi|tyyppi|tipus)|.+?(?:类型|類型|タイプ|種別|유형|종류)"
 )
+_NUMBER_OF: Final = frozenset({"number", "numero", "nombre", "numbers", "count", "anzahl", "quantity", "quantite"})
 _OF_KINDS: Final = frozenset({"events", "conversions", "installs"})
 _GOALS: Final = frozenset(
     {
@@ -111,6 +112,7 @@ _ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
 )
 _PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
 _BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
+_PLATFORM_WORD: Final = re.compile(rf"(?i)(?<![^\W_])(?:{_PLATFORM})(?![^\W_])")
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -409,6 +411,16 @@ class ColumnCells:
         named = self.named[:500]
         return bool(named) and 2 * sum(canonical_name(text, "country") is not None for text in named) >= len(named)
 
+    @cached_property
+    def are_networks(self) -> bool:
+        """Whether at least half of its names are networks, not all of them are platforms too, and none is only one."""
+        named = [text for text in self.named[:_TRIED] if len(text.strip()) > 1]  # an x marks a row
+        of_networks = [any(canonical_name(text, kind) for kind in ("publisher", "network")) for text in named]
+        of_platforms = [canonical_name(text, "platform") is not None for text in named]
+        pairs = [*zip(of_networks, of_platforms, strict=True)]
+        is_known = (True, False) in pairs and (False, True) not in pairs
+        return is_known and 2 * sum(of_networks) >= len(named)
+
     @property
     def are_currencies(self) -> bool:
         """Whether all its names are codes of currencies."""
@@ -438,7 +450,8 @@ class ColumnCells:
             case "currency":
                 return self.are_currencies
             case "network" | "campaign" | "app" | "platform" | "format":
-                return not self.is_number and not self.is_flag
+                is_name = not self.is_number and not self.is_flag
+                return is_name and not (meaning.role == "platform" and self.are_networks)
             case "flag":
                 return self.is_flag
             case "text":  # a number with a word for names in its header, such as device upgrades, is none
@@ -466,6 +479,8 @@ class ColumnCells:
             says = "currency"
         elif self.are_countries and all(len(text) == 2 and text.isupper() for text in self.named):
             says = "country"
+        elif not self.is_typed and not self._is_text and self.are_networks:
+            says = "network"
         return Meaning(says, Evidence(says, "cells", self.example))
 
 
@@ -520,6 +535,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         outer, found = inner, of_inner
     yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, inner)
+    if len(found) > 1 and folded_header(found[0][1]) in _NUMBER_OF and found[1][0].role == "count":
+        found = found[1:]  # number of installs
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
         if concept.role != "modifier":
@@ -560,7 +577,8 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
         after = [concept for concept, _, at in found if at >= per.end() and concept.role in MEASURES]
         behind = outer[per.end() :].strip()
         is_by_other = per[0] == "/" and [concept.name for concept in before] == ["cost"] and _is_counted(behind)
-        if per[0] in _SURE_PER or (before and after) or is_by_other:
+        is_sure = per[0] in _SURE_PER and bool(behind or per[0] != "moi")  # at the end, it is the word for new
+        if is_sure or (before and after) or is_by_other:
             factor = 1000.0 if re.search(r"\b(?:1 ?000|mille|thousand|tausend)\b", outer[per.end() :]) else 1.0
             names = (before[0].name if before else "", after[0].name if after else "")
             yield Meaning("rate", Evidence("rate", "header", header), "", (*names, factor))
@@ -585,6 +603,8 @@ def units_among(headers: Iterable[str]) -> str | None:
 def platform_beside(app: str) -> str | None:
     """Return the platform in the name of an app: in brackets, or at one of its ends; None for none, or two."""
     match = _BESIDE_APP.fullmatch(app.strip())
+    if len({canonical_name(word, "platform") for word in _PLATFORM_WORD.findall(app)}) > 1:  # iOS & Android
+        return None
     said = [part for inner in _BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
     said += [part for part in (match.groups() if match else ()) if part]
     platforms = {platform for part in said if (platform := canonical_name(part.strip(), "platform")) is not None}
@@ -764,7 +784,7 @@ def formats(name: str | None = None) -> DataFrame:
             "days": vendor.table.get("zone", ""),
         }
         columns = vendor.table.get("columns", {}) | (
-            {"all others": "exchange_rate"} if "rates_of" in vendor.table else {}
+            {"all others": "exchange_rate"} if {"rates_of", "quotes"} & vendor.table.keys() else {}
         )
         rows += [shared | {"column": header, "is": _becomes(stated)} for header, stated in columns.items()]
     frame = DataFrame(rows)[["vendor", "recognised_by", "column", "is", "paid_to", "days"]]

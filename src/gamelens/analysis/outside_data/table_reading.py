@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +42,7 @@ from gamelens.analysis.outside_data.money_units import (
     unit_in,
 )
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.quoted_rates import quote_in, without_names_of_currencies
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.repeated_rows import (
@@ -109,6 +111,16 @@ _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _OF_CHARTS: Final = frozenset({"rank", "number", "distinct"})
 _OF_PLANS: Final = frozenset({"budget", "planned"})
+_FROM_AND_TO: Final = frozenset(
+    tuple(map(folded_header, pair.split("|")))
+    for pair in (
+        "from|to", "del|al", "de|a", "de|ate", "desde|hasta", "du|au", "dal|al", "da|a", "von|bis", "van|tot",
+        "från|till", "fra|til", "od|do", "de la|până la", "с|по", "от|до", "з|по", "від|до", "από|έως", "từ|đến",
+        "từ ngày|đến ngày", "dari|sampai", "من|إلى", "من|الى", "מ|עד", "מתאריך|עד תאריך", "从|到", "自|至", "从|至",
+        "から|まで", "부터|까지", "จาก|ถึง", "ตั้งแต่|ถึง", "से|तक", "alkaen|asti",
+    )
+)  # fmt: skip
+"""Headers, each beside the other, of the first day and the last, as they are folded."""
 _ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -148,6 +160,7 @@ class _Looked:
             name: _meaning(column_cells, self.vendor, self.stated.get(name))
             for name, column_cells in self.cells.items()
         }
+        meanings = _with_one_network(meanings, self.vendor)
         return _with_unit_prices(_with_both_ends(meanings, self.cells))
 
 
@@ -156,6 +169,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     _check_arguments(given)
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
     header_row = given.get("header_row")
+    grid = without_names_of_currencies(grid, vendor_of(grid.columns, grid.above))
     grid, tables = _without_repeated_headers(of_one_table(grid, header_row), header_row)
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
@@ -319,7 +333,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for name in texts
     }
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal"))
+    marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal") or _mark_of(vendor, grid))
     problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
     periods = periods_of(grid, meanings, cells)
     columns = []
@@ -397,6 +411,12 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _mark_of(vendor: Vendor | None, grid: Grid) -> Mark | None:
+    """Return the decimal mark of a format, by the language of its headers."""
+    marks = vendor.table.get("decimal", {}) if vendor else {}
+    return next((mark for header, mark in marks.items() if find_header(header, grid.columns)), None)
 
 
 def _platforms_of_apps(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
@@ -529,6 +549,10 @@ def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning |
         dimension = [Meaning("text", Evidence("text", "header", column_cells.name))]
     if vendor and vendor.table.get("rates_of") and column_cells.is_number and is_currency(column_cells.name.strip()):
         return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, column_cells.name))
+    if column_cells.is_number and quote_in(column_cells.name, vendor) is not None:
+        return Meaning(
+            "exchange_rate", Evidence("exchange_rate", vendor.name if vendor else "header", column_cells.name)
+        )
     of_header = [*dimension, *header_meanings(column_cells.name)]
     if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():
         same = next((known for known in of_header if known.role == "rate"), from_vendor)
@@ -540,14 +564,31 @@ def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning |
     return column_cells.own_meaning()
 
 
+def _with_one_network(meanings: dict[str, Meaning], vendor: Vendor | None) -> dict[str, Meaning]:
+    """Return *meanings* with columns that only their cells call networks as texts, if something surer says who is paid.
+
+    That is a header, an argument, or the format of a vendor.
+    """
+    networks = {name: known.evidence.where for name, known in meanings.items() if known.role == "network"}
+    is_known = bool(vendor and "publisher" in vendor.table) or any(where != "cells" for where in networks.values())
+    unsure = [name for name, where in networks.items() if where == "cells" and is_known]
+    return meanings | {name: Meaning("text", replace(meanings[name].evidence, says="text")) for name in unsure}
+
+
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
     """Return *meanings* with the only column of days without a known header as the start of an end, or the reverse."""
+    for begin, until in pairwise(meanings):
+        if (folded_header(begin), folded_header(until)) in _FROM_AND_TO and all(
+            meanings[name].evidence.where != "the argument" and cells[name].are_times for name in (begin, until)
+        ):
+            ends: list[tuple[str, Role]] = [(begin, "start"), (until, "end")]
+            return meanings | {name: Meaning(role, Evidence(role, "header", name)) for name, role in ends}
     unclear = [name for name, known in meanings.items() if known.role == "day" and known.evidence.where == "cells"]
-    ends = [name for name, known in meanings.items() if known.role in ("start", "end")]
+    known_ends = [name for name, known in meanings.items() if known.role in ("start", "end")]
     is_clear = any(known.role == "day" and known.evidence.where != "cells" for known in meanings.values())
-    if len(unclear) != 1 or len(ends) != 1 or is_clear:
+    if len(unclear) != 1 or len(known_ends) != 1 or is_clear:
         return meanings
-    (day,), (end,) = unclear, ends
+    (day,), (end,) = unclear, known_ends
     times = [cells[name].times_with(meanings[name].details) for name in (day, end)]
     if not all(isinstance(read, ParsedTimes) for read in times):
         return meanings
@@ -555,7 +596,8 @@ def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCell
     says: Role = "start" if meanings[end].role == "end" else "end"
     first, last = (at, other) if says == "start" else (other, at)
     lengths = np.unique(last[~np.isnat(last)].astype("datetime64[D]") - first[~np.isnat(last)].astype("datetime64[D]"))
-    if (last < first).any() or len(lengths) > _MOST_LENGTHS:  # such as the day of the last change
+    is_calendar = all(known.role not in MEASURES for known in meanings.values())
+    if (last < first).any() or (len(lengths) > _MOST_LENGTHS and not is_calendar):  # such as the day of the last change
         return meanings
     evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {end}")
     return meanings | {day: Meaning(says, evidence)}
