@@ -779,7 +779,7 @@ def _moved_levels(games: int) -> Iterator[Figure]:
     yield Figure("games whose level is said to have moved", setting, "count", float(np.mean(moved)), games)
     setting = "six games of three to eight weeks"
     yield Figure("games whose level is judged", setting, "count", float(np.mean(judged)), len(judged))
-    few = np.stack([np.repeat(1 + (np.arange(7) < events - 7), 10).reshape(7, 10).T.ravel() for events in range(8, 15)])
+    few = np.stack([np.tile(1 + (np.arange(7) < events - 7), 10) for events in range(8, 15)])
     few = np.concatenate([few, few + 1, few + 2])  # 8 to 28 a week, each week the same
     frame = DataFrame(
         {
