@@ -15,6 +15,7 @@ import pytest
 
 import gamelens
 from docs import build
+from docs.method_tables import mathml
 from docs.name_uses import examples_in
 from docs.outside_formats import formats_page
 from docs.page_runner import PageError, PageRunner
@@ -272,3 +273,38 @@ def test_pages_share_no_names(runner: PageRunner, tmp_path: Path) -> None:
     run("```python\nleft = 1\n```\n", runner, tmp_path)
     with pytest.raises(PageError, match="NameError"):
         run("{{ left }}\n", runner, tmp_path)
+
+
+METHODS = [path for path in PAGES if path.stem.startswith("method-")]
+PAPER = re.compile(r"\[([^\]]*)\]\((https://(?:doi\.org/(?P<doi>[^)]*)|www\.jstor\.org/stable/\d+))\)")
+DOI = re.compile(r"10\.\d{4,9}/[\w./:;%-]+[\w%]")
+
+
+@pytest.mark.parametrize("path", METHODS, ids=lambda it: it.stem)
+def test_each_paper_is_among_the_references(path: Path) -> None:
+    """A paper that a page cites stands below it with authors and year; addresses of DOIs are well-formed."""
+    body, _, references = path.read_text(encoding="utf-8").partition("## References")
+    listed = {found[2]: found[1] for found in PAPER.finditer(references)}
+    assert {found[2] for found in PAPER.finditer(body)} <= listed.keys()
+    assert [name for name in listed.values() if not re.fullmatch(r"[A-Z][\w, ]+ (19|20)\d\d", name)] == []
+    dois = [found["doi"] for found in PAPER.finditer(body + references) if found["doi"]]
+    assert [doi for doi in dois if not DOI.fullmatch(doi)] == []
+
+
+def test_a_paper_has_one_name() -> None:
+    """References of all pages name the authors and the year of a paper alike, and no two papers have one name."""
+    names: dict[str, set[str]] = {}
+    for path in METHODS:
+        for found in PAPER.finditer(path.read_text(encoding="utf-8").partition("## References")[2]):
+            names.setdefault(found[2], set()).add(found[1])
+    assert {address: found for address, found in names.items() if len(found) > 1} == {}
+    assert len({name for found in names.values() for name in found}) == len(names)
+
+
+@pytest.mark.parametrize("path", METHODS, ids=lambda it: it.stem)
+def test_formulas_have_no_command_left(path: Path) -> None:
+    """A command of LaTeX that the converter does not know would stand in the text of the page."""
+    text = path.read_text(encoding="utf-8")
+    formulas = re.findall(r"```math\n(.*?)```", text, re.DOTALL) + re.findall(r"\$`([^`]+)`\$", text)
+    shown = [re.sub(r"<[^>]*>", "", mathml(formula)) for formula in formulas]
+    assert [formula for formula in shown if "\\" in formula] == []

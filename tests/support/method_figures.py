@@ -95,6 +95,7 @@ def days_figures(runs: int) -> Iterator[Figure]:
     yield from _found(4 * runs, 14, 0.112)
     yield from _found(4 * runs, 28, 0.077)
     yield from _weekends(runs)
+    yield from _all_days_as_weekends(2400)
     yield from _payers(runs)
     yield from _clicks(runs)
     yield from _networks(max(10, runs // 5))
@@ -292,6 +293,18 @@ def _weekends(runs: int) -> Iterator[Figure]:
         )
 
 
+def _all_days_as_weekends(series: int) -> Iterator[Figure]:
+    """Yield how often a change of all days is told as one of weekends."""
+    rng, day = np.random.default_rng(40), FIRST + np.arange(56)
+    later = day >= FIRST + 28
+    rates = (1 + 0.1 * rng.standard_normal((series, 56))) * np.where(later, 0.93, 1)
+    found = over_parts_of_week(rates, np.ones_like(rates), day, later=later)
+    as_weekends = float(np.mean((found.p_value < 0.05) & (np.array(found.part) == "weekends")))
+    yield Figure(
+        "a change of all days is told as one of weekends", "28 days against 28, -7%", "false", as_weekends, series
+    )
+
+
 def _payers(runs: int) -> Iterator[Figure]:
     rng = np.random.default_rng(4)
     for name, mean in (("log-normal (sigma 1.5)", np.exp(1.125)), ("Pareto (1.8)", 1.8 / 0.8)):
@@ -339,14 +352,17 @@ def _clicks(runs: int) -> Iterator[Figure]:
 
 def _networks(pages: int) -> Iterator[Figure]:
     for alike, setting in (((1.0,) * 6, "alike"), ((1, 1, 1, 0.5, 1, 0), "unlike")):
-        rng, claimed = np.random.default_rng(7), []
+        rng, claimed, widths = np.random.default_rng(7), list[bool](), list[float]()
         for _ in range(pages):
             common = 0.1 * autocorrelated(rng, (1, 28), 0.8)
             rates = np.concatenate([1 + common + 0.1 * autocorrelated(rng, (1, 28), 0.8 * share) for share in alike])
             found = over_days(rates, np.ones((6, 28)), FIRST + np.arange(28), against_mean=True)
             claimed.append(bool((found.p_value() < 0.05 / 6).any()))
+            widths.append(float(np.mean(found.half_width())))
+        setting = f"28 days, AR(0.8), correlations {setting}"
         name = "a page claims one of six networks that pay alike"
-        yield Figure(name, f"28 days, AR(0.8), correlations {setting}", "false", float(np.mean(claimed)), pages)
+        yield Figure(name, setting, "false", float(np.mean(claimed)), pages)
+        yield Figure("half width of a network's interval (logarithm)", setting, "width", float(np.mean(widths)), pages)
 
 
 def health_figures(runs: int) -> Iterator[Figure]:
@@ -360,6 +376,8 @@ def health_figures(runs: int) -> Iterator[Figure]:
 def level_figures(runs: int) -> Iterator[Figure]:
     """Slow changes of level, restatements, and what is watched and said of small numbers."""
     yield from _slow_levels(max(10, runs // 20))
+    yield from _moved_levels(50)
+    yield from _young_and_silent()
     yield from _explained()
 
 
@@ -550,6 +568,7 @@ def _incidents(games: int) -> Iterator[Figure]:
             yield Figure(
                 "an open incident names its first day, within one", name, "found", float(named[is_open].mean()), games
             )
+    yield from _ups_and_downs(100)
     setting = "games whose days vary by 10%"
     yield Figure("a day is flagged without a fault", setting, "false", float(flags["none"][:, 21:].mean()), games)
     short, lasting = flags["-50% for 4 days"], flags["-50% to the end"]
@@ -597,6 +616,18 @@ def _incidents(games: int) -> Iterator[Figure]:
     yield Figure("a silent game is said to be silent", "9 players a day", "found", float(found.mean()), games)
     severity = rows["severity"].cat.codes.to_numpy().reshape(games, 60)
     yield Figure("mean severity of a lost day", "9 players a day", "count", float(severity[:, 50].mean()), games)
+
+
+def _ups_and_downs(games: int) -> Iterator[Figure]:
+    """Yield how long an incident is open of days far above and then far below, which leave no level to return from."""
+    days, since = 90, 50
+    rng = np.random.default_rng(44)
+    usual = _counts(rng, "0.0", (games, days)) / 2
+    factors = np.interp(np.arange(days), [since - 1, since, since + 1, since + 2], [1.0, 1.5, 0.58, 1.0])
+    scores = _board_of(usual * factors)
+    is_open = scores["is_flagged"].to_numpy().reshape(games, days)[:, since:]
+    mean = float(is_open.sum(axis=1).mean())
+    yield Figure("days that an incident is open", "+50%, then -42%, then as usual", "width", mean, games)
 
 
 def _mixes(games: int) -> Iterator[Figure]:
@@ -693,9 +724,84 @@ def _segments(runs: int) -> Iterator[Figure]:
         table = health.segments(frame, watch, "country_code", day=stamps[-1])
         opposite.append(str(table["verdict"].iloc[0]) in ("opposite", "the mix"))
         changed.append(float(table["contribution"].abs().sum()))
+    yield from _small_segments(runs)
     setting = "four countries of one or two installs a day"
     yield Figure('the verdict is "opposite" or "the mix"', setting, "count", float(np.mean(opposite)), runs)
     yield Figure("mean gross contribution", setting, "error", float(np.mean(changed)), runs)
+
+
+def _small_segments(runs: int) -> Iterator[Figure]:
+    """Yield how far what is expected of a small segment lies from its true share, which is not the others'."""
+    stamps = pd.date_range("2026-10-05", periods=30, tz="UTC", unit="us")
+    rng, errors = np.random.default_rng(43), []
+    for installs_before in np.linspace(15, 60, 4 * runs).astype(int):
+        installs = np.stack([np.full(30, 400), np.bincount(rng.integers(0, 28, installs_before), minlength=30)])
+        back = rng.binomial(installs, [[0.4], [0.25]])
+        installs[1, 28:], back[1, 28:] = 4, 1
+        frame = DataFrame(
+            {
+                "timestamp": np.tile(stamps, 2),
+                "country_code": pd.Categorical(np.repeat(["large", "small"], 30)),
+                "new_users": pd.array(installs.ravel(), dtype="Int64"),
+                "retention_retro": np.roll(back / np.maximum(installs, 1), 1, axis=1).ravel(),
+            }
+        )
+        table = health.segments(frame, health.WATCHED["retention_d1"], "country_code", day=stamps[-1])
+        expected = table.set_index("segment")["expected"]["small"]
+        errors.append(abs(float(expected) - 0.25))
+    setting = f"{len(errors)} countries of 15 to 60 installs, 25% beside 40%"
+    yield Figure(
+        "error of the share that is expected of a small segment", setting, "error", float(np.mean(errors)), len(errors)
+    )
+
+
+def _moved_levels(games: int) -> Iterator[Figure]:
+    """Yield which slow falls are said to be a change of level, and which histories are long enough for one."""
+    rng, falls = np.random.default_rng(41), np.linspace(0.1, 0.35, games)
+    moved, judged = [], []
+    for weeks, lasts in ((10, 1 - falls), *((weeks, np.array([0.7])) for weeks in range(3, 9))):
+        days = np.arange(7 * weeks)
+        values = rng.poisson(4000 * WEEK[(FIRST + days) % 7] * np.linspace(np.ones(len(lasts)), lasts, len(days)).T)
+        frame = DataFrame(
+            {
+                "timestamp": np.tile(pd.date_range("2026-06-01", periods=len(days), tz="UTC", unit="us"), len(lasts)),
+                "game_id": np.repeat([f"{game:03}" for game in range(len(lasts))], len(days)),
+                "game": np.repeat([f"G{game:03}" for game in range(len(lasts))], len(days)),
+                "user_unique": pd.array(values.ravel(), dtype="Int64"),
+            }
+        )
+        found = health.levels(health.measured(frame, {"user_unique": "Players"}))
+        if weeks == 10:
+            moved = found["is_moved"].tolist()
+        else:
+            judged.append(len(found))
+    setting = f"{games} games that fell by 10% to 35% in ten weeks"
+    yield Figure("games whose level is said to have moved", setting, "count", float(np.mean(moved)), games)
+    setting = "six games of three to eight weeks"
+    yield Figure("games whose level is judged", setting, "count", float(np.mean(judged)), len(judged))
+    few = np.stack([np.tile(1 + (np.arange(7) < events - 7), 10) for events in range(8, 15)])
+    few = np.concatenate([few, few + 1, few + 2])  # 8 to 28 a week, each week the same
+    frame = DataFrame(
+        {
+            "timestamp": np.tile(pd.date_range("2026-06-01", periods=70, tz="UTC", unit="us"), len(few)),
+            "game_id": np.repeat([f"{game:03}" for game in range(len(few))], 70),
+            "game": np.repeat([f"G{game:03}" for game in range(len(few))], 70),
+            "user_unique": pd.array(few.ravel(), dtype="Int64"),
+        }
+    )
+    found = health.levels(health.measured(frame, {"user_unique": "Players"}))
+    share = len(found) / len(few)
+    yield Figure("games whose level is judged", "21 games of 8 to 28 players a week", "count", share, len(few))
+
+
+def _young_and_silent() -> Iterator[Figure]:
+    """Yield the upper bound of what is left of a game that fell silent before it had a usual weekday."""
+    rng = np.random.default_rng(42)
+    values = np.append(rng.poisson(400, 9), 0)[None, :]
+    last = _board_of(values).iloc[-1]
+    yield Figure(
+        "upper bound of what is left of a silent game", "nine days of 400", "width", float(1 + last["change_high"]), 1
+    )
 
 
 def _explained() -> Iterator[Figure]:
@@ -1164,7 +1270,7 @@ def _splits(runs: int) -> Iterator[Figure]:
     )
     came, steps, long = retention_of(days, arm="ab_variant_id"), [], 0
     compared = experiments.compare(came)
-    for lift in np.geomspace(0.03, 0.2, 12):
+    for lift in np.geomspace(0.03, 0.2, 60):
         step = experiments.next_steps(compared, experiments.detectable_effects(came, lift=float(lift)))
         steps.append(str(step["step"].iloc[0]))
         long += bool(claims.of(step)["most_days"].notna().any())
@@ -1263,6 +1369,10 @@ def ad_figures(runs: int) -> Iterator[Figure]:
     for degree in ("spread", "concentrated"):
         share = float(np.mean([named == degree for named in degrees]))
         yield Figure(f"a market is called {degree}", "60 markets of sixteen networks", "count", share, 60)
+    firsts = [
+        finding.size for finding in said(ads.earnings(frame, by="ilrd_network_name")) if finding.kind == "first ones"
+    ]
+    yield Figure("share of the networks that a sentence names first", "sixteen networks", "count", firsts[0], 1)
     rng, wide = np.random.default_rng(26), []
     for _ in range(some):
         players = rng.poisson(60, 28)

@@ -17,7 +17,7 @@ from gamelens._scales import RARE
 from gamelens._text import counted
 from gamelens.analysis.claims.findings import HALF_CENT, Clause, Direction, Finding, case_among, direction_among, reads
 from gamelens.analysis.decomposition import split_in_halves
-from gamelens.analysis.over_days import Counted, DayEstimates, day_numbers, over_days
+from gamelens.analysis.over_days import FEWEST_DAYS, Counted, DayEstimates, day_numbers, over_days
 from gamelens.analysis.retention.retention_rates import is_retention_frame
 from gamelens.analysis.significance import LEVEL, holm
 from gamelens.analysis.tidy_frames import (
@@ -46,11 +46,6 @@ __all__ = ["change", "money_drivers"]
 Floats = NDArray[np.float64]
 
 _DAILY: Final = FrameRequirements(every=("day",))
-_FEWEST_DAYS: Final = 14
-"""Days that two periods of whole weeks need.
-
-Derived: twice the days of a week.
-"""
 _WIDEST_RATIO: Final = 100.0
 """Ratio of the bounds of an interval up to which a change has a percentage: tenfold both ways.
 
@@ -121,7 +116,7 @@ def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
     """
     periods = [_period(given) for given in (before, frame) if given is not None]
     if before is None:
-        if (days := periods[0].length.days) < _FEWEST_DAYS:
+        if (days := periods[0].length.days) < 2 * FEWEST_DAYS:
             rule = 'are too few for whole weeks: query over="last 14 complete days", or pass the period before'
             raise BadQuery("frame", counted(days, "day"), rule)
         before, frame = split_in_halves(frame)
@@ -226,7 +221,7 @@ def money_drivers(frame: DataFrame, by: str | None = "game") -> DataFrame:
     Raises:
         BadQuery: the frame has less than two weeks, or ends within a day.
     """
-    if (length := _period(frame).length.days) < _FEWEST_DAYS:
+    if (length := _period(frame).length.days) < 2 * FEWEST_DAYS:
         rule = 'are too few for whole weeks: query over="last 14 complete days"'
         raise BadQuery("frame", counted(length, "day"), rule)
     earlier, later = split_in_halves(frame)

@@ -30,12 +30,12 @@ Flags = NDArray[np.bool_]
 Counted = Literal["events", "shares"]
 
 FEWEST_DAYS: Final = 7
-"""Days that each side of an interval needs, one of each weekday at least.
+"""Days without which a side (the period, or each of the two that are compared) has no interval.
 
 Derived: fewer days leave a weekday out, and nothing says what it would have been.
 """
 FEWEST_EVENTS: Final = 10
-"""Counted events that each side needs.
+"""Events without which a side of a comparison of counts has no interval.
 
 Derived: the logarithm of a smaller count is skewed; 10 have a standard error of a third, and the normal interval of the
 logarithm holds 95% of Poisson counts within a point from there on.
@@ -71,12 +71,12 @@ _CLEARER: Final = 0.1
 Choice: ten times the evidence, so that a change of all days is rarely told as one of weekends.
 """
 _ENOUGH_DAYS: Final = 14
-"""Days a side from which on p-values are taken as they are.
+"""Days a side from which on p-values are not multiplied.
 
 Derived: two of each weekday; with one of each a pattern of the week and a change are one and the same.
 """
 _FEW_DAYS_FACTOR: Final = 5.0
-"""Factor of p-values at seven days a side.
+"""Number by which p-values are multiplied at seven days a side; it falls to 1 at `_ENOUGH_DAYS` in a straight line.
 
 Experiment: changes that are claimed where there is none, 10 days against 10 at every autocorrelation.
 """
@@ -94,7 +94,7 @@ _SHARED: Final = 0.5
 Experiment: pages that claim one of six networks that pay alike, with like and unlike correlations.
 """
 _LARGE_DAYS: Final = 3
-"""A day of so many even parts is large; the upper bound allows for so many more of them.
+"""Even parts of the money that make a day large, and how many more such days the upper bound allows for.
 
 Experiment: levels of a few log-normal or Pareto payments that hold the mean, and the width of their intervals.
 """

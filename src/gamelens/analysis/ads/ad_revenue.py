@@ -37,12 +37,12 @@ from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Interval
 
 CONCENTRATED: Final = 0.18
-"""HHI from which a market is concentrated.
+"""Herfindahl and Hirschman's index (0 to 1, the sum of squared shares) from which on revenue is called concentrated.
 
 Paper: Merger Guidelines of the United States, 2023, 2.1: 1,800 of 10,000.
 """
 SPREAD: Final = 0.10
-"""HHI below which a market is spread.
+"""The same index below which revenue is called spread.
 
 Paper: Merger Guidelines of the United States, 2023, 2.1: 1,000 of 10,000.
 """
@@ -93,7 +93,7 @@ _PER_PLAYER: Final = (
 _FIRST: Final = 10
 """Values whose share together is named where there are more.
 
-Choice: a rule of wording, as many as a table of a page shows; no figure depends on it.
+Choice: a rule of wording, as many as a table of a page shows.
 """
 _REASONS: Final = {"not reported": "not_reported", "undisclosed": "undisclosed"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 TYPICAL_LIFT: Final = 0.2
-"""Relative size of an effect at which always-valid intervals are narrow.
-
-They hold for effects of any size. It must not depend on the result, so it is a constant.
+"""Standard deviation of the effects over which an always-valid interval averages, as a part of the mean of both arms.
+The interval holds for effects of any size and is narrowest for such. It must not depend on the result, so it is a
+constant.
 
 Experiment: width of always-valid intervals as a multiple of intervals for one look, and how often they exclude no
 effect on any of 60 mornings.
@@ -36,7 +36,7 @@ MOST_DAYS: Final = 365
 Choice: a year.
 """
 DRAWS: Final = 100_000
-"""Samples of the posterior.
+"""Samples of each arm's posterior from which the probability to be the best is counted.
 
 Derived: a probability of a half has then a simulation error of 0.5 over the root of the draws, 0.16 percentage points.
 """

@@ -15,17 +15,17 @@ import numpy as np
 # History of counts, money and means, which are compared with the same weekdays.
 
 WEEKS: Final = 4
-"""Same weekdays before a day whose median is expected.
+"""Weeks before a day whose same weekdays give what is expected of it, by their median.
 
 Experiment: width of the interval of a change, and falls that are found, on series of the health bench.
 """
 FEWEST_WEEKDAYS: Final = 2
-"""Same weekdays that a day needs.
+"""Usual same weekdays before a day, of at most `WEEKS`, without which it is not judged.
 
 Derived: one weekday alone has no spread, and its chance would be that of the day itself.
 """
 FEWEST_DAYS: Final = 7
-"""Days of history that a spread needs.
+"""Days of history with a deviation from their own weekdays, without which a day is not judged.
 
 Derived: one of each weekday, so that they spread as a whole week does.
 """
@@ -76,7 +76,7 @@ CAP: Final = 2.5
 Experiment: intervals after one doubled day, and falls that are found; without a cap one such day hides the next fall.
 """
 CAPPED_TO_SIGMA: Final = 1.0114
-"""Factor of the spread for what `CAP` takes away.
+"""Factor that makes the spread of days, once those beyond `CAP` are pulled in, that of all days again.
 
 Derived: 1 over the root of the mean of min(x, CAP) squared, x normal: 1 - 2 (CAP f(CAP) + (1 - CAP^2) F(-CAP)).
 """
@@ -112,7 +112,7 @@ SMALL: Final = 0.1
 Experiment: usual days of money below 1%, and falls of money that are found, on series of the health bench.
 """
 CHANCE_DAYS: Final = 14
-"""Days that chance counts as beside the measured spread of a share.
+"""Days that the noise expected by chance counts as, beside the days from which the spread of a share is measured.
 
 Experiment: width of the band of a share and usual windows below 1%; a noisy spread alone would hide half of a fall.
 """
@@ -120,28 +120,29 @@ Experiment: width of the band of a share and usual windows below 1%; a noisy spr
 # Autocorrelation.
 
 CLEAR_MEMORY: Final = 2.0
-"""Standard errors below which an autocorrelation counts as none.
+"""Multiple of its standard error that an autocorrelation of the days must exceed; a smaller one counts as 0.
 
 Paper: Bartlett 1946, https://doi.org/10.2307/2983611: without one its standard error is 1 over the root of the days; 2
 is 5%.
 """
 MEMORY_NOISE: Final = 1.35
-"""Factor of the noise of a prediction by an autocorrelation that was estimated from the same days.
+"""Factor of the noise of a day that is predicted from the day before, for the autocorrelation is estimated from the
+same days.
 
 Experiment: usual days of AR(0.8) and of a random walk below 1%, on series of the health bench.
 """
 WANDERING: Final = 0.9
-"""Autocorrelation of the wander that a share may have without four weeks showing it.
+"""Correlation of successive days in the slow wander of a share that a window of weeks allows for.
 
 Experiment: usual windows of a share that wanders by 5%, AR(0.9), below 1%.
 """
 WANDER_SIZE: Final = 0.05
-"""Standard deviation of that wander, as a part of the share, measured or not.
+"""Standard deviation of that wander as a part of the share: 0.05 is 5% of it.
 
 Experiment: as `WANDERING`, and a share that fell by 15% for two weeks, which it must not hide.
 """
 DOUBT: Final = 2.0
-"""Factor of a variance measured from four weeks, for how much larger the true one may be.
+"""Factor by which the variance of days, measured from four weeks, may be too small.
 
 Derived: 27 over the 2.5% point of chi-squared with 27 degrees of freedom is 1.85, rounded up.
 """
@@ -154,12 +155,12 @@ Derived: of series of 28 days that chance alone moves 3% exceed it: chi-squared 
 # Windows, levels and causes.
 
 LEVEL_DAYS: Final = (7, 14, 21, 28)
-"""Windows over which a share is tested beside the day itself.
+"""Lengths in days of the windows up to a day over which a share is tested beside the day itself.
 
 Derived: whole weeks, up to the history that they are compared with.
 """
 LEVEL_P: Final = 0.01
-"""P-value below which a window replaces the day.
+"""P-value of a window of several days below which the board shows the window instead of the day.
 
 Derived: `MOST_Q`; a window that is not below it by itself cannot be below it on the board.
 """
@@ -167,11 +168,6 @@ LEVEL_Z: Final = 2.57
 """Units of chance within which a window cannot be below `LEVEL_P`, so that its noise need not be computed.
 
 Derived: the 99.5% point of the normal distribution, rounded down.
-"""
-CAUSE_P: Final = 1e-4
-"""P-value below which one share of a whole is taken for the cause, and the others are judged without it.
-
-Derived: `MOST_Q` over a hundred series, about as many as a board has.
 """
 SILENT_DAYS: Final = 14
 """Days of silence after which a game has no usual day any more.
@@ -184,7 +180,7 @@ SILENT_LEAST: Final = 7.0
 Derived: exp(-7) is a chance of one day in a thousand.
 """
 MOST_OF_NONE: Final = 3.7
-"""Upper bound of an expected count where none came.
+"""Most events that may be expected of a day on which none came: the upper bound of what is left of a silent game.
 
 Derived: -log(0.025) of Poisson's distribution, rounded up.
 """
@@ -192,17 +188,19 @@ Derived: -log(0.025) of Poisson's distribution, rounded up.
 # Incidents.
 
 RETURN_EVIDENCE: Final = 6.0
-"""Logarithm of the likelihood ratio from which on days favour the old level over the new one.
+"""Evidence that ends an incident: the logarithm of how much likelier its latest days are at the old level than at the
+new.
 
 Paper: Lorden 1971, https://doi.org/10.1214/aoms/1177693055: Page's test errs at most once in exp(6), 400, days.
 """
 LASTING_DAYS: Final = 14
-"""Days after which a rise that is no worse is a new level.
+"""Days in a row, all higher than expected, after which a rise becomes the level that later days are judged against.
 
 Derived: two of each weekday, so that the new level has a usual number for each (`FEWEST_WEEKDAYS`).
 """
 GONE: Final = 2.0
-"""Standard errors below which the deviation of all days of an incident together is gone.
+"""Size of the sum of all deviations of an incident, in its own standard errors, below which the incident is over. It
+ends those whose days lay above and below, which leave no level to return from.
 
 Derived: the 97.5% point of the normal distribution, rounded.
 """
@@ -210,32 +208,27 @@ Derived: the 97.5% point of the normal distribution, rounded.
 # What is worth an alarm.
 
 LEAST_CHANGE: Final = 0.10
-"""Relative change of a warning.
+"""Relative change of a number (0.1 is 10%) from which on an unusual day is a warning; below it is information.
 
 Choice: what a person acts on. Beyond chance a change of 2% is true as well, and no reason to get up.
 """
 MOST_Q: Final = 0.01
-"""Share of false discoveries of a board up to which a day stands out.
+"""Q-value (share of false discoveries on the board of the day) up to which a day stands out.
 
 Choice: of a hundred days that stand out one may be chance. A board a day keeps false boards below 3% with it.
 """
 CRITICAL_FALL: Final = 0.50
-"""Relative fall of a critical day.
+"""Relative fall (0.5 is half) from which on a warning is critical.
 
 Choice: half of it is lost.
 """
 CRITICAL_RISE: Final = 1.00
-"""Relative rise of errors on a critical day.
+"""Relative rise of errors and crashes (1 is twice as many) from which on a warning is critical.
 
 Choice: they doubled.
 """
-CRITICAL_WEIGHT: Final = 0.10
-"""Share of its game that a critical segment has.
-
-Choice: a tenth, as `LEAST_CHANGE`: a smaller segment that loses half changes the game by less than a warning.
-"""
 RESTATED: Final = 0.01
-"""Relative change below which a restatement is ignored.
+"""Relative size of a later correction by the service below which it explains nothing of a day.
 
 Choice: a tenth of `LEAST_CHANGE` explains no warning.
 """
@@ -243,22 +236,22 @@ Choice: a tenth of `LEAST_CHANGE` explains no warning.
 # Slow changes of level.
 
 MOST_WEEKS: Final = 8
-"""Weeks from one level to the other.
+"""Weeks between the two weeks whose levels `health.levels` compares, where the history is that long.
 
 Choice: two months, the longest that an analyst looks back on a weekly page.
 """
 FEWEST_WEEKS: Final = 4
-"""Weeks that a change of level needs.
+"""Weeks between the two weeks, without which a series has no change of level.
 
 Derived: `WEEKS`; within them the board itself compares the days.
 """
 LEAST_LEVEL_CHANGE: Final = 0.2
-"""Relative change of a level below which it is not said to have moved.
+"""Relative change between the two weeks (0.2 is a fifth) from which on a level is said to have moved.
 
 Choice: twice `LEAST_CHANGE`, since in eight weeks seasons move a level.
 """
 FEWEST_EVENTS_OF_WEEK: Final = 20.0
-"""Events of a count in a week below which its level is not judged.
+"""Events in each of the two weeks without which the level of a count is not compared.
 
 Derived: chance alone nearly doubles or halves the ratio of two such weeks in 5% of cases: exp(1.96 (2 / 20)^0.5).
 """
@@ -266,12 +259,13 @@ Derived: chance alone nearly doubles or halves the ratio of two such weeks in 5%
 # Segments.
 
 FEWEST_OF_SEGMENT: Final = 100.0
-"""Total below which a segment is no series of its own.
+"""Events of all days of the frame without which a segment, such as a network, is not watched by itself.
 
 Derived: in 28 days that is 3.6 a day. None on one day is chance (3%), and can show nothing else.
 """
 FEWEST_OF_SHARE: Final = 30.0
-"""Earlier denominator below which a segment has no share of its own to compare with.
+"""Players (or other wholes) of the days before without which the share of a segment is compared with the share of the
+others instead of its own.
 
 Derived: the standard error of a share of a third is then more than a quarter of it.
 """
@@ -286,12 +280,13 @@ SURE_P: Final = 0.001
 Derived: `MOST_Q` over ten segments, about as many as a split has.
 """
 MOST_OF_CHANGE: Final = 0.6
-"""Share of the change that a segment alone has at least.
+"""Part of the whole change (0.6 is 60%) that a segment must bring to be said to have changed alone.
 
 Experiment: verdicts on six countries: one fell, all fell alike, or two moved against each other.
 """
 AHEAD: Final = 1.5
-"""Multiple of the relative change of all others that a segment alone has at least.
+"""Relative change of a segment that is said to have changed alone, as a multiple of the relative change of all others
+together.
 
 Experiment: as `MOST_OF_CHANGE`.
 """

@@ -17,7 +17,6 @@ from gamelens.analysis.health.baseline import Baseline, Levels, judge_shares
 from gamelens.analysis.health.board_notes import BoardNotes, accepted_starts, exempt_days, note_texts
 from gamelens.analysis.health.constants import (
     BAND_Z,
-    CAUSE_P,
     LEAST_CHANGE,
     LEVEL_DAYS,
     LEVEL_P,
@@ -364,15 +363,16 @@ class Scores:
         """Find the shares of a whole that changed by themselves.
 
         Shares of one whole must change together. The one that changed most is the cause; the others are judged again as
-        shares of the rest.
+        shares of the rest. A share is odd if it would stand out as the only one on the whole board.
         """
+        most_p = self._limits.most_q / max(1, int(np.isfinite(self.p[:, day]).sum()))
         is_usual = self._incidents.is_usual[rows, : day + 1]
         numbers = {1: (self.series.part[rows, : day + 1], self.series.whole[rows, : day + 1])}
         numbers |= dict.fromkeys(LEVEL_DAYS, self._level_numbers(rows, day))
         others = np.zeros(day + 1)
         left = list(range(len(rows)))
         while len(left) > 1:
-            odd = [place for place in left if self.p[rows[place], day] < CAUSE_P]
+            odd = [place for place in left if self.p[rows[place], day] < most_p]
             if not odd:
                 return
             change = self.value[rows[odd], day] - self.expected[rows[odd], day]

@@ -13,7 +13,6 @@ from pandas import DataFrame, DatetimeIndex
 from gamelens.analysis.health.constants import (
     CRITICAL_FALL,
     CRITICAL_RISE,
-    CRITICAL_WEIGHT,
     LEAST_CHANGE,
     MOST_Q,
     RESTATED,
@@ -69,9 +68,10 @@ class DayFindings(msgspec.Struct, frozen=True):
 def severity_codes(found: DayFindings, limits: Limits) -> tuple[Ints, Flags]:
     """Return the place in `SEVERITIES` of each series, and whether it is flagged.
 
-    A warning is beyond chance on the whole board (q) and changed by *least_change*. It is critical if a large enough
-    part of a game lost half of it (of errors: has twice as many), or if the game is silent. Beyond chance alone is
-    info, and so are findings that are explained. Until a day is settled, a fall must be twice as large.
+    A warning is beyond chance on the whole board (q) and changed by *least_change*. It is critical if half is lost (of
+    errors: has doubled) of at least *least_change* of a game, which by itself could be a warning of the game, or if the
+    game is silent. Beyond chance alone is info, and so are findings that are explained. Until a day is settled, a fall
+    must be twice as large.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         change = np.where(found.expected > 0, (found.value - found.expected) / found.expected, np.nan)
@@ -79,7 +79,7 @@ def severity_codes(found: DayFindings, limits: Limits) -> tuple[Ints, Flags]:
         is_odd = found.q <= limits.most_q
         is_alarm = is_odd & ((np.abs(change) >= wanted) | ((found.expected == 0) & (found.value > 0)))
         is_far = np.where(found.is_worse_higher, change >= CRITICAL_RISE, change <= -CRITICAL_FALL)
-        is_grave = is_alarm & is_far & (found.weight >= CRITICAL_WEIGHT)
+        is_grave = is_alarm & is_far & (found.weight >= limits.least_change)
     codes = np.where(np.isfinite(found.p), _OK, _UNKNOWN)
     for flags, code in ((is_odd, _INFO), (is_alarm, _WARNING), (is_grave | found.is_silent, _CRITICAL)):
         codes = np.where(flags, code, codes)

@@ -19,12 +19,13 @@ It sets how much the ages of one cohort move together, which totals do not conta
 Derived: D1 of those with D7 among the 90,189 players of the public Cookie Cats data.
 """
 BORROWED_DAYS: Final = 4.0
-"""Weight of all ages together in the variance of one age, in install days.
+"""Install days that the variance between days of all ages together counts as, where the variance of one age is
+estimated.
 
 Experiment: share of widened curves that hold retention, and their width, on 10 and 28 unequal install days.
 """
 VARIANCE_STEPS: Final = 30
-"""Most steps of the estimate of that variance.
+"""Most rounds of the fixed-point iteration that estimates the variance between install days.
 
 Numerical: it settles within ten; no figure may depend on it.
 """
@@ -42,23 +43,23 @@ Numerical: it settles within twenty; no figure may depend on it.
 # Choice of the curve.
 
 TEST_DIVISOR: Final = 3
-"""The latest ages, one in so many, are predicted from the others.
+"""Part of the ages that is left out of the fit and predicted: the latest third.
 
 Experiment: median error of D90 from 14 ages, and how often the family of the truth is chosen.
 """
 CLEAR_DIFFERENCE: Final = 4.0
-"""Difference in held-out deviance that makes a curve clearly better.
+"""Deviance of the ages left out by which a family must predict better than BG/BB to be chosen instead.
 
 Derived: a likelihood ratio of exp(4 / 2), more than 7; Burnham and Anderson 2002, https://doi.org/10.1007/b97636, call
 models more than 4 apart considerably less supported.
 """
 CLEAR_MISFIT: Final = 0.01
-"""P-value below which a curve is said not to fit.
+"""P-value of the fit (formula 6 of the page) below which the counts are said to speak against a family.
 
 Choice: one of a hundred curves that are right is called wrong.
 """
 TEMPER: Final = 0.65
-"""Power of Akaike's weights.
+"""Power to which the weights of the families by Akaike's criterion are raised before the band is drawn from them.
 
 Experiment: share of bands of D90 that hold a stretched exponential; a family that is nearer at the ages counted is not
 as much nearer beyond them.
