@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from docs.figures import FigureFolder
+from docs.first_screens import write_first_screens
 from docs.name_uses import examples_in
 from docs.outside_formats import formats_page
 from docs.page_runner import PageRunner
@@ -145,6 +146,7 @@ def build(site: Path) -> list[Page]:
     for page in made:
         _write(source / page.name, page.source)
     figures.write(source)
+    write_first_screens(source)
     shutil.copytree(HERE / "assets", source / "assets")
     shutil.copy(HERE / "zensical.toml", STAGE)
     zensical = [str(Path(sys.executable).with_name("zensical")), "build", "--strict", "--clean"]

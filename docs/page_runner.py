@@ -31,7 +31,7 @@ ENVIRONMENT = {
     "NO_COLOR": "1",
 }
 _NOTEBOOK: Final = re.compile(r"\]\((\w+)\.ipynb\)")
-_SECTION: Final = re.compile(r"\]\(#(\S+)\)(?=\s)")
+_SECTION: Final = re.compile(r"\]\(#(\S+)\)(?=\s|$)")
 
 
 class Output(NamedTuple):

@@ -6,7 +6,7 @@ value of the code above it, so that no number has to be copied.
 
 A block of ```` ```math ```` is a formula in LaTeX, and so is what stands between $` and `$ in the text: GitHub shows
 them, and the site has them as MathML. ```` ```figures ```` and ```` ```constants ```` are tables of the methods
-(`docs.method_tables`).
+(`docs.method_tables`), and ```` ```screens ```` is the gallery of first screens (`docs.first_screens`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
+from docs.first_screens import gallery
 from docs.method_tables import constants_table, figure_of, figures_table, mathml, with_formulas
 from docs.page_runner import Output, PageError, PageRunner
 from gamelens.cli import cli
@@ -29,7 +30,7 @@ from gamelens.notebook.figures.alt_text import alt_text
 _FENCE = re.compile(r"^```(\w*) ?(\w*)\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 _VALUE = re.compile(r"\{\{ (.+?) \}\}")
 _HIDDEN = "remove-output"
-_TABLES = {"figures": figures_table, "constants": constants_table}
+_TABLES = {"figures": figures_table, "constants": constants_table, "screens": gallery}
 
 DrawFigure = Callable[[Mapping[str, Any]], tuple[str, str]]
 """Takes a figure, and returns where its wide and its narrow image will be."""
@@ -139,7 +140,8 @@ def _site_output(output: Output, draw: DrawFigure) -> str:
             f'<img alt="{label}" src="{wide}" loading="lazy"></picture></figure>\n\n'
         )
     if output.markup == output.text:
-        return f"\n{output.text}\n\n"
+        text = output.text.replace("<details>", "<details markdown>")  # else the list within stays as it is typed
+        return f"\n{text}\n\n"
     if output.markup:
         markup = re.sub(r"\n\s*", "\n", output.markup).strip()
         return f'\n<div class="shown">{markup}</div>\n\n'

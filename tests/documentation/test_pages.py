@@ -15,6 +15,7 @@ import pytest
 
 import gamelens
 from docs import build
+from docs.first_screens import FOLDER, gallery, notebooks, write_first_screens
 from docs.method_tables import mathml
 from docs.name_uses import examples_in
 from docs.outside_formats import formats_page
@@ -28,6 +29,7 @@ from gamelens.catalog import ALIASES, METRICS
 from gamelens.cli import cli
 from gamelens.wire.dimensions import DIMENSIONS
 from house.source import ROOT, modules
+from support.notebook_files import notebook_of, write_notebook
 
 PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
 CITATION = r"\[[^\]]*\]\(https://(?:doi|www\.jstor)\.org/[^)]*\)"
@@ -308,3 +310,26 @@ def test_formulas_have_no_command_left(path: Path) -> None:
     formulas = re.findall(r"```math\n(.*?)```", text, re.DOTALL) + re.findall(r"\$`([^`]+)`\$", text)
     shown = [re.sub(r"<[^>]*>", "", mathml(formula)) for formula in formulas]
     assert [formula for formula in shown if "\\" in formula] == []
+
+
+def test_the_gallery_has_each_notebook_with_its_command() -> None:
+    """Its picture by day and by night leads to its page."""
+    shown = gallery("")
+    for path in notebooks():
+        assert f"$ gamelens report {path.stem}\n" in shown
+        for scheme in ("light", "dark"):
+            assert f"{FOLDER}/{path.stem}-{scheme}.png#only-{scheme})" in shown
+        assert f"](tutorial/{path.stem}.md)" in shown
+    assert shown.count("<div markdown>") == shown.count("</div>") - 1 == len([*notebooks()])
+
+
+@pytest.mark.slow
+def test_first_screens_are_pictures_of_reports(tmp_path: Path) -> None:
+    """Those of the light and of the dark page, 1,040 pixels wide."""
+    notebook = write_notebook(
+        notebook_of("from IPython.display import Markdown\nMarkdown('seven')"), tmp_path / "made.ipynb"
+    )
+    write_first_screens(tmp_path, [notebook])
+    light, dark = ((tmp_path / FOLDER / f"made-{scheme}.png").read_bytes() for scheme in ("light", "dark"))
+    assert int.from_bytes(light[16:20]) == 1040
+    assert light != dark

@@ -51,7 +51,7 @@ def draw(figures: Sequence[FigureJson], kind: str, *, width: int, scale: float =
     """
     if not figures:
         return []
-    browser = _browser()
+    browser = browser_path()
     sizes = [_size(figure, kind, width, scale) for figure in figures]
     try:
         if _shared:
@@ -112,7 +112,7 @@ class _SharedBrowser:
 _shared: Final[list[_SharedBrowser]] = []
 
 
-def _browser() -> str:
+def browser_path() -> str:
     """Return the path of the browser: BROWSER_PATH, else one on the PATH or in a usual place.
 
     Raises:
