@@ -193,6 +193,18 @@ def category_of(metric: Metric) -> str | None:
     return categories.pop() if len(categories) == 1 else None
 
 
+def test_rows_of_one_bucket_have_a_constant() -> None:
+    """The edges of months, which are read day by day, truncate no dates; what may lie in two buckets does."""
+    by_country = {"type": "group", "dimension": "country_code"}
+    body = {"query": by_country, "interval": "2026-09-20/2026-11-20"}
+    months = compile_query(METRICS["user_unique"], decode_query(body, granularity="month"), games=["1001"])
+    assert {"active", "monthly_players"} <= set(months.reads)
+    assert months.sql.count("date_trunc('month', day)") == 0  # October is the only whole month
+    body["interval"] = "2026-08-20/2026-11-20"
+    months = compile_query(METRICS["user_unique"], decode_query(body, granularity="month"), games=["1001"])
+    assert months.sql.count("date_trunc('month', day)") == 2  # of whole months, and those who are in several cells
+
+
 def test_a_table_is_joined_with_what_is_declared_and_nothing_else() -> None:
     """An atom that reads `install_publisher`, a column of events, joins no installs."""
     moment = Interval.parse("2026-11-01/P1D")
