@@ -476,10 +476,11 @@ def _ensure_populated(
     no_counts = {name: getattr(identity, name) for name in ("events", "requests", "sent_bytes", "seconds", "loaded")}
     if previous is not None and msgspec.structs.replace(previous, **no_counts) == identity:
         summary = call_control_api(ready, lambda api: api.summary())
-        if summary.pending or summary.damaged.lake:  # as after an upgrade, which rebuilds the lake
-            say("processing")
-            call_control_api(ready, lambda api: api.process())
-        return previous, True
+        if not (previous.loaded and summary.damaged.lake):  # what was loaded cannot be made again, but played again
+            if summary.pending or summary.damaged.lake:  # as after an upgrade, which rebuilds the lake
+                say("processing")
+                call_control_api(ready, lambda api: api.process())
+            return previous, True
     say(f"playing the scenario {scenario}")
     call_control_api(ready, lambda api: api.reset())
     _record_file(state).unlink(missing_ok=True)
