@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from filelock import FileLock
 
 from gamelens._files import named_errors, replace_file
 from gamelens._text import one_line, printable
@@ -165,6 +166,7 @@ def populate_at_once(
     Raises:
         Refused: as `populate`, or there are events.
     """
+    from gamelens.sandbox.processing.pipeline import LOADED
     from gamelens.simulator import play_columns
 
     began, loaded, last = time.monotonic(), 0, scenario.days - 1
@@ -174,7 +176,7 @@ def populate_at_once(
         loaded += events
         on_batch(events)
 
-    folder = state / "load"
+    folder = state / LOADED
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     play_columns(
@@ -455,15 +457,30 @@ def ensure_populated(
     from gamelens.simulator import load_scenario
 
     wanted = load_scenario(scenario)
+    with FileLock(state / "played.lock", mode=0o600):  # who comes second finds what the first has played
+        return _ensure_populated(ready, state, wanted, scenario, workers=workers, say=say, on_batch=on_batch)
+
+
+def _ensure_populated(
+    ready: SandboxInfo,
+    state: Path,
+    wanted: Scenario,
+    scenario: str,
+    *,
+    workers: int,
+    say: Callable[[str], object],
+    on_batch: Callable[[int], object],
+) -> tuple[PopulationRecord, bool]:
     previous = read_population_record(state)
     identity = population_id(wanted, today())
     no_counts = {name: getattr(identity, name) for name in ("events", "requests", "sent_bytes", "seconds", "loaded")}
     if previous is not None and msgspec.structs.replace(previous, **no_counts) == identity:
         summary = call_control_api(ready, lambda api: api.summary())
-        if summary.pending or summary.damaged.lake:  # as after an upgrade, which rebuilds the lake
-            say("processing")
-            call_control_api(ready, lambda api: api.process())
-        return previous, True
+        if not (previous.loaded and summary.damaged.lake):  # what was loaded cannot be made again, but played again
+            if summary.pending or summary.damaged.lake:  # as after an upgrade, which rebuilds the lake
+                say("processing")
+                call_control_api(ready, lambda api: api.process())
+            return previous, True
     say(f"playing the scenario {scenario}")
     call_control_api(ready, lambda api: api.reset())
     _record_file(state).unlink(missing_ok=True)

@@ -29,7 +29,19 @@ StoredKind = Literal[
 
 _OF_A_STATE: Final = (
     *("gamelens.*", "lake", "checked.json", "tenants.json", "keys.json", "ca.pem", "server.pem", "quarantine", "spare"),
-    *("lock", "ready.json", "scratch", "users", "users.lock", "log.txt", "played.json", "outside", ".*.part"),
+    *(
+        "lock",
+        "ready.json",
+        "scratch",
+        "users",
+        "users.lock",
+        "log.txt",
+        "load",
+        "played.json",
+        "played.lock",
+        "outside",
+        ".*.part",
+    ),
 )
 """What a sandbox and `connect` write into a state directory, which may have other files."""
 _SLOT: Final = re.compile(r"[0-9a-f]{24}\.(start|seat)\d+")
