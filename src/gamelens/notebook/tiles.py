@@ -48,6 +48,7 @@ _STYLE: Final = f"""<style>
 {_TILES} details[open] summary {{ margin-bottom: 8px }}
 @container (max-width: 620px) {{
   {_TILES} dl {{ grid-template-columns: repeat(min(2, var(--across)), minmax(0, 1fr)) }}
+  {_TILES} dl > div:last-child:nth-child(odd) {{ grid-column: 1 / -1 }}
   {_TILES} dd.value {{ font-size: 22px }} }}
 </style>"""
 
