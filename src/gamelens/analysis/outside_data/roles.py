@@ -545,7 +545,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     codes = next((said for part in parts if (said := currencies_in(part.strip(), is_header=True))), None)
     bare = folded_header(_BRACKETS.sub(" ", header))
     is_named = any(letter.isalpha() for letter in bare) and _ACRONYM.fullmatch(header.split("(")[0].strip()) is None
-    if codes and is_named and " per " not in whole and not currencies_of_code(header):
+    is_named &= "per" not in whole.split() and not currencies_of_code(header)
+    if codes and is_named:
         yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "unnamed")
 
 

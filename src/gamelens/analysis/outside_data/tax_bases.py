@@ -81,11 +81,11 @@ def tax_problem(
         if others and stated.are_sure:
             groups.setdefault(of_header or "other", []).extend(others)
         if len(groups) > 1:
-            return _question(column.name, stated.name, [*groups.values()])
+            return _not_one_sum(column.name, stated.name, [*groups.values()])
     return None
 
 
-def _question(column: str, name: str, groups: Sequence[Sequence[str]]) -> BadQuery:
+def _not_one_sum(column: str, name: str, groups: Sequence[Sequence[str]]) -> BadQuery:
     """Return the exception for amounts of the rows of *groups* of texts, which are not one sum."""
     shown = " and ".join(" or ".join(repr(text) if text else "no value" for text in texts[:2]) for texts in groups)
     rule = f"holds amounts with and without tax by {name}, {shown}, which are not one sum: "
