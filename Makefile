@@ -49,7 +49,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 # Workers have all processors busy already: the threads of a matrix product would wait for each other, and burn while they do.
 export OPENBLAS_NUM_THREADS := 1
 
-.PHONY: demo test test-wide durations seconds check static audit constraints coverage bench mutants record lab docs dist words methods \
+.PHONY: demo test test-wide durations seconds check static audit constraints coverage bench mutants engines record lab docs dist words methods \
 	check-copies check-recipes check-lowest check-newest check-wheel check-docs clean
 
 demo: $(INSTALLED)
@@ -140,6 +140,14 @@ bench: $(INSTALLED)
 # Ten faults in each room, planted one at a time, which its tests must notice: make mutants ROOM=client
 mutants: $(INSTALLED)
 	@$(BIN)/python tests/support/mutants.py $(ROOM)
+
+# Which analyses of events are equal on which engine, for the table of the documentation. .ci/run installs the engines.
+engines: $(INSTALLED)
+	@rm -f docs/engines.json
+	@ENGINES=$(CURDIR)/docs/engines.json PYTHONPATH=.cache/spark $(TESTS) tests/raw_events/test_open_events.py \
+		tests/sandbox/test_spark_events.py -k "every_analysis"
+	@ENGINES=$(CURDIR)/docs/engines.json PYTHONPATH=.cache/engines $(TESTS) tests/raw_events/test_bigquery_events.py \
+		-k "every_analysis_equals or own_warehouse"
 
 # What the notebooks ask, asked of a sandbox and written down.
 record: $(INSTALLED)

@@ -6,7 +6,8 @@ value of the code above it, so that no number has to be copied.
 
 A block of ```` ```math ```` is a formula in LaTeX, and so is what stands between $` and `$ in the text: GitHub shows
 them, and the site has them as MathML. ```` ```figures ```` and ```` ```constants ```` are tables of the methods
-(`docs.method_tables`), and ```` ```screens ```` is the gallery of first screens (`docs.first_screens`).
+(`docs.method_tables`), ```` ```engines ```` what analyses are on other engines (`docs.engine_tables`), and
+```` ```screens ```` is the gallery of first screens (`docs.first_screens`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 from click.testing import CliRunner
 
+from docs.engine_tables import engines_block
 from docs.first_screens import gallery
 from docs.method_tables import constants_table, figure_of, figures_table, mathml, with_formulas
 from docs.page_runner import Output, PageError, PageRunner
@@ -30,7 +32,7 @@ from gamelens.notebook.figures.alt_text import alt_text
 _FENCE = re.compile(r"^```(\w*) ?(\w*)\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 _VALUE = re.compile(r"\{\{ (.+?) \}\}")
 _HIDDEN = "remove-output"
-_TABLES = {"figures": figures_table, "constants": constants_table, "screens": gallery}
+_TABLES = {"figures": figures_table, "constants": constants_table, "engines": engines_block, "screens": gallery}
 
 DrawFigure = Callable[[Mapping[str, Any]], tuple[str, str]]
 """Takes a figure, and returns where its wide and its narrow image will be."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Final
 
 import pandas as pd
@@ -11,6 +14,7 @@ from pandas import DataFrame
 from pandas.testing import assert_frame_equal
 
 from gamelens import raw_events
+from gamelens.errors import Refused
 from gamelens.raw_events.event_source import EventSource
 from support.random_worlds import USERS
 
@@ -53,6 +57,35 @@ ANALYSES: Final[dict[str, Callable[[EventSource], DataFrame]]] = {
 def assert_equal(found: DataFrame, expected: DataFrame) -> None:
     """Compare two frames: every value, dtype and row, and sums of floats to the last digits."""
     assert_frame_equal(found, expected, rtol=1e-12, check_categorical=False)
+
+
+def compare_all(
+    engine: str, found: EventSource, expected: EventSource, *, names: Iterable[str] = ANALYSES, may_refuse: bool = False
+) -> dict[str, str]:
+    """Compare analyses of two sources, and return what became of each: equal, or refused by both.
+
+    Where ENGINES names a file, the outcome is written there for the table of the documentation (`make engines`).
+    """
+    outcomes = {}
+    for name in names:
+        try:
+            answer = ANALYSES[name](expected)
+        except Refused:
+            assert may_refuse, name
+            try:
+                ANALYSES[name](found)
+            except Refused:
+                outcomes[name] = "refused"
+                continue
+            raise AssertionError(f"{name} is refused by one alone") from None
+        assert len(answer), name
+        assert_equal(ANALYSES[name](found), answer)
+        outcomes[name] = "equal"
+    if path := os.environ.get("ENGINES"):
+        written = json.loads(Path(path).read_text(encoding="utf-8")) if Path(path).exists() else {}
+        text = json.dumps(written | {engine: outcomes}, indent=1, sort_keys=True)
+        Path(path).write_text(f"{text}\n", encoding="utf-8")
+    return outcomes
 
 
 def with_repeats(events: pa.Table) -> pa.Table:

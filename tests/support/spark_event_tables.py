@@ -16,12 +16,10 @@ import gamelens as gl
 from gamelens import raw_events
 from gamelens.errors import BadQuery, Refused
 from gamelens.raw_events.lake_client import open_lake
-from support.every_analysis import ANALYSES, OVER, assert_equal, with_repeats, with_zone
+from support.every_analysis import ANALYSES, OVER, compare_all, with_repeats, with_zone
 from support.spark_user_session import SETTINGS
 
 NAMES = {"ts": "sent_at", "user_id": "Player Id"}
-ON_CONNECT = ("active_players", "count_events by day", "funnel of new players", "session_paths")
-"""Analyses that are repeated through Spark Connect, which runs the same SQL."""
 
 
 def main(kind: str, state: Path, folder: Path) -> None:
@@ -38,9 +36,7 @@ def main(kind: str, state: Path, folder: Path) -> None:
         frames = {name: session.read.parquet(str(folder / f"{name}.parquet")) for name in ("events", "players")}
         available = str(lake.available())
         with gl.open_events(**frames, columns=NAMES, available=available) as table:
-            for name, analysis in ANALYSES.items():
-                if kind == "classic" or name in ON_CONNECT:
-                    assert_equal(analysis(table), analysis(lake))
+            compare_all("Spark" if kind == "classic" else "Spark Connect", table, lake)
             assert table.provenance.engine == "spark"
             with pytest.raises(BadQuery, match=r"where = .* has LOWER"):
                 raw_events.count_events(table, OVER, where="lower(category) = 'ads'")

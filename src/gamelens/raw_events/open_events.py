@@ -497,7 +497,7 @@ def _of_bigquery(
         )
         tables.declare(_EVENTS, found.select, found.columns)
         tables.name = f"{table} of BigQuery"
-        warnings = (_said_of(found.read, found.unread),)
+        warnings = (_warning_of(found.read, found.unread),)
         columns = {**({"day": "day"} if "day" in found.columns else {}), **columns}
     if players not in (None, FIRST_EVENTS):
         named = tables.described(players)
@@ -512,7 +512,7 @@ def _all_of(table: DescribedTable) -> str:
     return f'SELECT {", ".join(map(_quoted, table.columns))} FROM "{table.name}"'  # noqa: S608
 
 
-def _said_of(read: Sequence[str], unread: Sequence[str]) -> str:
+def _warning_of(read: Sequence[str], unread: Sequence[str]) -> str:
     """Return which events of a warehouse are counted, and that a repeated one counts twice."""
     counted = ", ".join(name.rpartition(".")[2] for name in read)
     rest = ", ".join(name.rpartition(".")[2] for name in unread)
