@@ -75,7 +75,7 @@ def test_every_block_of_python_is_one_that_is_run(path: Path) -> None:
     """With no other word behind the language, which would leave it out."""
     fences = re.findall(r"^```(\w+)(?: (.*))?$", path.read_text(encoding="utf-8"), re.MULTILINE)
     assert {how for language, how in fences if language == "python"} <= {"", "raises", "silent"}
-    languages = {"python", "console", "text", "toml", "yaml", "math", "figures", "constants"}
+    languages = {"python", "console", "text", "toml", "yaml", "math", "figures", "constants", "screens"}
     assert {language for language, _ in fences} <= languages
 
 
