@@ -113,7 +113,7 @@ def _by_heading(
 def _sentences_of(result: Result, heading: str | None) -> tuple[DataFrame | None, list[str], list[_Sentence]]:
     """Return the claims of *result*, their sentences, and the sentences to read.
 
-    The last are those of the claims, or of the clear ones and a line on the others.
+    A reader sees the last: the sentence of each claim, or of each clear one and a line on the others.
     """
     if isinstance(result, str):
         return None, [], [_Sentence(escape_markdown(result), heading, is_unclear=False)]
