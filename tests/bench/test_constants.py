@@ -7,7 +7,7 @@ larger in a copy of the source, and the figures that moved.
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any
 
 import pytest
 
@@ -15,23 +15,6 @@ from docs.constants import Constant, constants
 from support.changed_constants import METHODS_OF, SENSITIVITY, sensitivities
 
 CHECKED = [constant for constant in constants() if constant.topic in METHODS_OF]
-
-MOVE_NOTHING: Final = frozenset(
-    {
-        ("ads/ad_revenue.py", "_FIRST"),
-        ("changes.py", "_FEWEST_DAYS"),
-        ("experiments/constants.py", "MOST_DAYS"),
-        ("health/constants.py", "CAUSE_P"),
-        ("health/constants.py", "CRITICAL_WEIGHT"),
-        ("health/constants.py", "FEWEST_OF_SHARE"),
-        ("health/constants.py", "GONE"),
-        ("health/constants.py", "LEAST_LEVEL_CHANGE"),
-        ("health/constants.py", "MOST_OF_NONE"),
-        ("over_days.py", "_CLEARER"),
-        ("over_days.py", "_SHARED"),
-    }
-)
-"""Constants that move no figure so far: they need one that shows what they are for, or they go."""
 
 
 @pytest.fixture(scope="module")
@@ -48,8 +31,7 @@ def test_a_constant_matters(constant: Constant, rows: dict[tuple[str, str], dict
     if row is None:
         pytest.skip(f"nobody changed it yet: make methods CONSTANT={constant.name}")
     assert row["value"] == constant.value, "make methods has not been run since it changed"
-    moves_nothing = constant.kind == "Numerical" or (constant.path, constant.name) in MOVE_NOTHING
-    assert (row["moves"] == 0) == moves_nothing, f"it moves {row['moves']} of {row['of']} figures"
+    assert (row["moves"] == 0) == (constant.kind == "Numerical"), f"it moves {row['moves']} of {row['of']} figures"
 
 
 def test_the_file_has_what_the_source_does() -> None:

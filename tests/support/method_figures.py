@@ -301,7 +301,7 @@ def _all_days_as_weekends(series: int) -> Iterator[Figure]:
     found = over_parts_of_week(rates, np.ones_like(rates), day, later=later)
     as_weekends = float(np.mean((found.p_value < 0.05) & (np.array(found.part) == "weekends")))
     yield Figure(
-        "a change of all days is told as one of weekends", "28 days against 28, -7%", "false", as_weekends, series
+        "a change of all days is told as one of weekends", "28 days against 28, -7%", "count", as_weekends, series
     )
 
 
