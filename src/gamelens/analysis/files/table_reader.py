@@ -336,7 +336,8 @@ def _grid(
         around.append(words)
         cells, numbers = cells.slice(0, len(numbers) - 1), numbers[:-1]
     lines_around = tuple(line for line in (*around, *below) if line)
-    grid = Grid(source, cells, numbers, separator, above=lines_around, formats=formats or {}, notes=tuple(notes))
+    of_rows = {name: written[: len(numbers)] for name, written in (formats or {}).items()}  # not of the lines below
+    grid = Grid(source, cells, numbers, separator, above=lines_around, formats=of_rows, notes=tuple(notes))
     grid = replace(grid, cells_above=tuple(above))
     grid = replace(grid, header_row=int(numbers[0]) - 1) if len(numbers) else grid
     if cells.num_columns > 1 and all(column.null_count for column in cells.columns):

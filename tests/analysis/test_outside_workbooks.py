@@ -1,0 +1,56 @@
+"""Workbooks as invoices and reports have them: number formats of currencies beside lines that are no rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+
+ROWS: Sequence[Sequence[Any]] = [
+    ["Date", "Network", "Cost"],
+    ["2026-11-01", "Meta", 10.5],
+    ["2026-11-02", "Moloco", 20.25],
+]
+
+
+def _workbook(path: Path, rows: Sequence[Sequence[Any]], form: str) -> Path:
+    """Return the path of a workbook of *rows*, all numbers in one number format."""
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append([*row])
+    for cells in book.active.iter_rows():
+        for cell in cells:
+            if isinstance(cell.value, float):
+                cell.number_format = form
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    "below",
+    [
+        [[], ["Please pay within 30 days."]],
+        [["All amounts are without tax"]],
+        [[], ["IBAN DE00 1234"], ["Thank you"]],
+        [[], [], ["Seite 1 von 1"]],
+    ],
+)
+@pytest.mark.parametrize("form", ['[$€-407] #,##0.00', '#,##0.00" EUR"', "€#,##0.00"])
+def test_lines_below_amounts_with_a_currency_format_are_left_out(tmp_path: Path, below: list[Any], form: str) -> None:
+    """The formats of the rows that stay name the currency."""
+    path = _workbook(tmp_path / "invoice.xlsx", [*ROWS, *below], form)
+    table = gl.read_table(path)
+    assert (len(table.rows), table.column("Cost").currency) == (2, "EUR")
+    assert outside_data.in_dollars(path, rate={"EUR": 1.1})["spend"].sum() == pytest.approx(30.75 * 1.1)
+
+
+def test_formats_stay_with_their_rows_around_a_blank_row_and_a_total(tmp_path: Path) -> None:
+    rows = [ROWS[0], ROWS[1], [], ROWS[2], ["Total", None, 30.75], [], ["Note", None, None]]
+    path = _workbook(tmp_path / "invoice.xlsx", rows, '[$€-407] #,##0.00')
+    assert outside_data.in_dollars(path, rate={"EUR": 1.0})["spend"].tolist() == [10.5, 20.25]
