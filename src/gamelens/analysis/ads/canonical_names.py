@@ -169,7 +169,9 @@ def _listed(text: str, kind: str) -> tuple[str | None, str | None] | None:
         return (code, None) if code else None
     listed = _table()[kind]
     bare = bare_name(text)
-    parts = (text, *_adapter_parts(text), bare, *_adapter_parts(bare))
+    parts: tuple[str, ...] = (text, bare)
+    if kind != "platform":  # Google Ads is no Google Play
+        parts = (text, *_adapter_parts(text), bare, *_adapter_parts(bare))
     return next((listed[_fold(part)] for part in parts if _fold(part) in listed), None)
 
 

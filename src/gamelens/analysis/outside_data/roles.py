@@ -60,7 +60,7 @@ KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "f
 _PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за|moi|ανα|प्रति)(?!\w)|/|(.+)あたり|당 |ต่อ|لكل|לכל")
 _SURE_PER: Final = frozenset({"per", "moi", "ανα", "प्रति", "ต่อ", "لكل", "לכל"})
 """Words of these that stand between two measures, also if one of them is not known."""
-_EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basına|(?:成本|单价|單價|単価|단가)$)")
+_EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basina|(?:成本|单价|單價|単価|단가)$)")
 """Behind what a cost is for: 설치당비용, 激活成本, インストール単価."""
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
@@ -111,6 +111,7 @@ _ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
 )
 _PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
 _BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
+_PLATFORM_WORD: Final = re.compile(rf"(?i)(?<![^\W_])(?:{_PLATFORM})(?![^\W_])")
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -409,6 +410,16 @@ class ColumnCells:
         named = self.named[:500]
         return bool(named) and 2 * sum(canonical_name(text, "country") is not None for text in named) >= len(named)
 
+    @cached_property
+    def are_networks(self) -> bool:
+        """Whether at least half of its names are networks, not all of them are platforms too, and none is only one."""
+        named = [text for text in self.named[:_TRIED] if len(text.strip()) > 1]  # an x marks a row
+        of_networks = [any(canonical_name(text, kind) for kind in ("publisher", "network")) for text in named]
+        of_platforms = [canonical_name(text, "platform") is not None for text in named]
+        pairs = [*zip(of_networks, of_platforms, strict=True)]
+        is_known = (True, False) in pairs and (False, True) not in pairs
+        return is_known and 2 * sum(of_networks) >= len(named)
+
     @property
     def are_currencies(self) -> bool:
         """Whether all its names are codes of currencies."""
@@ -437,7 +448,9 @@ class ColumnCells:
                 return self.are_countries
             case "currency":
                 return self.are_currencies
-            case "network" | "campaign" | "app" | "platform" | "format":
+            case "platform":
+                return not self.is_number and not self.is_flag and not self.are_networks
+            case "network" | "campaign" | "app" | "format":
                 return not self.is_number and not self.is_flag
             case "flag":
                 return self.is_flag
@@ -466,6 +479,8 @@ class ColumnCells:
             says = "currency"
         elif self.are_countries and all(len(text) == 2 and text.isupper() for text in self.named):
             says = "country"
+        elif not self.is_typed and not self._is_text and self.are_networks:
+            says = "network"
         return Meaning(says, Evidence(says, "cells", self.example))
 
 
@@ -586,6 +601,8 @@ def units_among(headers: Iterable[str]) -> str | None:
 def platform_beside(app: str) -> str | None:
     """Return the platform in the name of an app: in brackets, or at one of its ends; None for none, or two."""
     match = _BESIDE_APP.fullmatch(app.strip())
+    if len({canonical_name(word, "platform") for word in _PLATFORM_WORD.findall(app)}) > 1:  # iOS & Android
+        return None
     said = [part for inner in _BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
     said += [part for part in (match.groups() if match else ()) if part]
     platforms = {platform for part in said if (platform := canonical_name(part.strip(), "platform")) is not None}

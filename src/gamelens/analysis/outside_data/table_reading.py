@@ -148,6 +148,7 @@ class _Looked:
             name: _meaning(column_cells, self.vendor, self.stated.get(name))
             for name, column_cells in self.cells.items()
         }
+        meanings = _with_one_network(meanings, self.vendor)
         return _with_unit_prices(_with_both_ends(meanings, self.cells))
 
 
@@ -538,6 +539,17 @@ def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning |
             is_moment = meaning.role == "hour" and column_cells.are_times and not column_cells.is_number
             return replace(meaning, role="day", concept="time") if is_moment else meaning  # an hour with its day
     return column_cells.own_meaning()
+
+
+def _with_one_network(meanings: dict[str, Meaning], vendor: Vendor | None) -> dict[str, Meaning]:
+    """Return *meanings* with columns that only their cells call networks as texts, if something surer says who is paid.
+
+    That is a header, an argument, or the format of a vendor.
+    """
+    networks = {name: known.evidence.where for name, known in meanings.items() if known.role == "network"}
+    is_known = bool(vendor and "publisher" in vendor.table) or any(where != "cells" for where in networks.values())
+    unsure = [name for name, where in networks.items() if where == "cells" and is_known]
+    return meanings | {name: Meaning("text", replace(meanings[name].evidence, says="text")) for name in unsure}
 
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
