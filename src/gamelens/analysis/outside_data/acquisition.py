@@ -43,6 +43,7 @@ from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within
 from gamelens.analysis.outside_data.running_totals import running_total
 from gamelens.analysis.outside_data.tax_bases import other_basis
+from gamelens.analysis.outside_data.time_buckets import uncovered_buckets
 from gamelens.analysis.outside_data.total_words import LEXICON
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
@@ -249,7 +250,8 @@ def cost_per_install(
 
     Raises:
         BadQuery: a column is missing; the spend is not in US dollars; or an outside table has no column of *by*, no
-            days where the frame has them, or days that are a part of the frame's only bucket.
+            days where the frame has them, or days that are a part of a week or month of the frame, or of its only
+            bucket.
     """
     if not isinstance(spend, str) or (spend not in frame and Path(spend).suffix):
         frame, spend = _beside_costs(frame, by, spend, amount, on, rate, reading), "spend"
@@ -894,6 +896,13 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
     if days is not None and whole is not None and days & whole != whole and (days & whole).length:
         rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "
         raise BadQuery("spend", table.source, rule + f'query new_users over="{interval_text(days & whole)}"')
+    if "timestamp" not in pairs or days is None or receipt.interval is None:
+        return
+    for span in uncovered_buckets(frame, frame["timestamp"], table.periods):
+        every = receipt.asked.every
+        rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(span)} in one {every}: "
+        step = f'query new_users over="{interval_text(days & receipt.interval)}", every="{every}"'
+        raise BadQuery("spend", table.source, rule + step)
 
 
 def _other_days(field: str, source: str, days: Series[Any], frame: str) -> BadQuery:

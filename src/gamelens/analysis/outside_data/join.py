@@ -26,6 +26,7 @@ from gamelens.analysis.outside_data.match_report import (
     lookalikes,
     matched_share,
     of_one_platform,
+    uncovered,
 )
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes
 from gamelens.analysis.outside_data.read_table import read_table
@@ -150,6 +151,7 @@ def join(
             *of_one_platform(df, pairs, table),
             *double_counting(right.values, matches, repeats, table),
             *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
+            *uncovered(df, left_keys[is_matched], pairs, table),
         ),
     )
     described = {renamed.get(name, name): column for name, column in right.columns.items()}

@@ -18,6 +18,7 @@ from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.tidy_frames import queried_metrics
+from gamelens.analysis.tidy_frames.query_text import interval_text
 from gamelens.catalog import METRICS
 from gamelens.errors import suggests_names
 from gamelens.receipts import Receipt
@@ -205,3 +206,20 @@ def cut_short(df: DataFrame, matched_keys: DataFrame) -> list[str]:
     days = ", ".join(f"{bucket:%Y-%m-%d}" for bucket in cut)
     every = Receipt.of(df.attrs).asked.every
     return [f"the frame counts only part of the {every} of {days}, the outside table may count all of it"]
+
+
+def uncovered(
+    df: DataFrame, matched_keys: DataFrame, pairs: Mapping[str, str], table: OutsideTable
+) -> list[str]:
+    """Return a warning if amounts or counts of a table stand beside weeks or months of which it has only some days."""
+    times = [name for name in matched_keys if is_datetime64_any_dtype(matched_keys[name])]
+    is_of_rows = times and pairs[times[0]] == table.periods.column
+    if not is_of_rows or table.interval is None or not table.of_role("amount", "count"):
+        return []
+    spans = time_buckets.uncovered_buckets(df, matched_keys[times[0]], table.periods)
+    if not spans:
+        return []
+    shown = " and ".join(interval_text(span) for span in spans[:2])
+    every = Receipt.of(df.attrs).asked.every
+    together = "together" if every == "all" else f"in one {every}"
+    return [f"{table.source} has rows of {interval_text(table.interval)} only, and the frame has {shown} {together}"]

@@ -129,6 +129,30 @@ def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[pd.Timestamp]
     return [start for start in cut if (timestamps == start).any()]
 
 
+def uncovered_buckets(frame: DataFrame, timestamps: Series[Any], periods: Periods) -> list[Interval]:
+    """Return what the frame counts in those of its buckets whose days the rows of an outside table cover only in part.
+
+    Where most days between the first row and the last have none, as in a list of payments, the days before and after
+    them may have none either: these cover all.
+    """
+    receipt = Receipt.of(frame.attrs)
+    every, interval = receipt.asked.every, receipt.interval
+    if every is None or every == "day" or interval is None or receipt.periods or periods.interval is None:
+        return []
+    first = pd.Timestamp(periods.interval.start).floor("D")
+    last = pd.Timestamp(periods.interval.end).ceil("D")
+    is_daily = periods.length in ("time", "day")
+    if is_daily and 2 * periods.starts.dt.floor("D").nunique() < (last - first) / _DAY:
+        return []
+    known, moments = Interval(first.to_pydatetime(), last.to_pydatetime()), {*timestamps.dropna()}
+    counted = [
+        bucket & interval
+        for bucket in interval.buckets(every)
+        if every == "all" or pd.Timestamp(bucket.start) in moments
+    ]
+    return [span for span in counted if known & span and known & span != span]
+
+
 def _is_uncounted(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -> Series[Any]:
     """Return a mask of times outside the frame's interval but in a partly covered bucket.
 
