@@ -156,7 +156,8 @@ class BadQuery(Refused):
         self.field = field
         self.is_missing = value is UNSET
         self.value = None if self.is_missing else value
-        self.rule = rule
+        is_plain = not isinstance(field, str) or (repr(field)[1:-1] == field and '"' not in field)
+        self.rule = rule if is_plain else rule.replace(f'"{field}"', repr(field))  # which a step of the rule spells
         self.allowed = tuple(allowed)
         self.name = value if name is None else name
         similar = get_close_matches(self.name, self.allowed, n=1, cutoff=0.6) if isinstance(self.name, str) else []

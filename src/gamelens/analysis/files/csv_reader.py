@@ -70,7 +70,7 @@ def read_delimited(
         BadQuery: the file has more than *most_bytes* unpacked, is not text in *encoding* (by default UTF-8, or that of
             its byte order mark), or its rows differ in length.
     """
-    content = _utf8(path, _unpacked(path, most_bytes), encoding)
+    content = utf8(path, unpacked(path, most_bytes), encoding)
     if b"\n" not in content:
         content = content.replace(b"\r", b"\n")
     top = _BLANK_LINES.match(content)
@@ -157,14 +157,14 @@ def _is_number(cell: str) -> bool:
     return any(letter.isdigit() for letter in cell)
 
 
-def _unpacked(path: Path, most_bytes: int) -> bytes:
+def unpacked(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
     """Return the bytes of a file, a packed one unpacked.
 
     Raises:
         BadQuery: it cannot be read, is too large, or is an archive of several files.
     """
     try:
-        with _opened(path) as file:
+        with opened(path) as file:
             content: bytes = file.read(most_bytes + 1)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
         raise BadQuery("other", path.name, f"cannot be read: {error}") from None
@@ -174,7 +174,12 @@ def _unpacked(path: Path, most_bytes: int) -> bytes:
     return content
 
 
-def _opened(path: Path) -> Any:
+def opened(path: Path) -> Any:
+    """Open the bytes of a file, those of a packed one unpacked.
+
+    Raises:
+        BadQuery: it is an archive of several files.
+    """
     if path.suffix.lower() == ".gz":
         return gzip.open(path)
     if path.suffix.lower() != ".zip":
@@ -190,7 +195,7 @@ def _opened(path: Path) -> Any:
     return file
 
 
-def _utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
+def utf8(path: Path, content: bytes, encoding: str | None) -> bytes:
     """Return the text of *content* in UTF-8, without a byte order mark.
 
     Raises:

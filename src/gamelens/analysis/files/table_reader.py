@@ -29,6 +29,7 @@ from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.files.header_rows import header_place, joined_headers
+from gamelens.analysis.files.json_reader import read_json
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
@@ -37,8 +38,9 @@ STRUCK: Final = "struck through"
 """The column that says yes of the rows of a sheet that are struck through, if there are some."""
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _UNSEEN: Final = "[\u200e\u200f\u061c]"
-_SUFFIXES: Final = (*_TEXTS, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
-_OF_PANDAS: Final = frozenset({".json", ".xml", ".html", ".feather", ".orc"})
+_JSON: Final = (".json", ".jsonl", ".ndjson")
+_SUFFIXES: Final = (*_TEXTS, *_JSON, ".csv.gz", ".txt.gz", ".zip", ".parquet", ".xlsx", ".xlsm")
+_OF_PANDAS: Final = frozenset({".xml", ".html", ".feather", ".orc"})
 _FEWEST_BESIDE: Final = 2  # columns of a table beside another, and rows that only one of them has
 _FEWEST_WORDS: Final = 3  # of a sentence
 _MOST_BELOW: Final = 20  # rows of notes below a table
@@ -257,7 +259,12 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         BadQuery: the suffix is unknown, or the file cannot be read.
     """
     name = path.name.lower()
-    if name.endswith(".zip") or name.removesuffix(".gz").endswith(_TEXTS):
+    is_json = name.removesuffix(".gz").endswith(_JSON)
+    if name.endswith(".zip") or is_json or name.removesuffix(".gz").endswith(_TEXTS):
+        if (found := read_json(path, encoding, is_json=is_json)) is not None:
+            names = [*dict.fromkeys(key for row in found.rows for key in row)]
+            columns = [_to_array([row.get(key) for row in found.rows]) for key in names]
+            return _grid(path.name, pa.Table.from_arrays(columns, names=names), np.array(found.numbers, dtype="int64"))
         text = read_delimited(path, encoding, header_row)
         numbers = np.arange(text.cells.num_rows) + text.first_row
         grid = _grid(path.name, text.cells, numbers, text.above, text.below, separator=text.separator)

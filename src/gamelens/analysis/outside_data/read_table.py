@@ -40,8 +40,8 @@ def read_table(
     the same way. Print it, or let a notebook show it, to see what was understood and why.
 
     Args:
-        other: the path of a CSV, TSV or text file (also .gz, or .zip with one file), a Parquet or Excel file, a pandas
-            or polars frame, an Arrow table, or a table that was read before.
+        other: the path of a CSV, TSV, text or JSON file (also .gz, or .zip with one file), a Parquet or Excel file, a
+            pandas or polars frame, an Arrow table, or a table that was read before.
         roles: roles of columns that the file does not tell: `{"yield": "rate"}`, or more:
             `{"yield": {"role": "rate", "of": ["money", "shown", 1000]}}` for 1000 * money / shown. "cost" and "income"
             are amounts; "week" and "month" are days of coarser rows. "scale" is what one of a column is, such as 1000,

@@ -1,0 +1,100 @@
+"""JSON as interfaces and databases write it: flat objects are rows, nested ones have code to make columns."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
+
+FLAT: list[dict[str, Any]] = [
+    {"date": "2026-11-01", "network": "Meta", "cost_usd": 10.5, "installs": 3, "fresh": True},
+    {"date": "2026-11-02", "network": "Moloco", "cost_usd": 20, "installs": 4, "fresh": False, "note": "late"},
+    {"date": "2026-11-03", "network": "", "cost_usd": None, "installs": 5, "fresh": True, "tags": []},
+]
+NESTED: list[dict[str, Any]] = [
+    {"campaign": {"id": "1", "name": "MH | US"}, "segments": {"date": day}, "metrics": {"costMicros": "2500000"}}
+    for day in ("2026-11-01", "2026-11-02")
+]
+
+
+def _lines(rows: list[dict[str, Any]]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def _written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    if name.endswith(".gz"):
+        path.write_bytes(gzip.compress(text.encode()))
+    elif name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("rows.json", text)
+    else:
+        path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.txt", "a.csv", "a.txt.gz", "a.json.gz", "a.zip"])
+@pytest.mark.parametrize("form", ["lines", "array", "indented"])
+def test_flat_objects_are_rows(tmp_path: Path, name: str, form: str) -> None:
+    """Whatever the name of the file says, also with keys that only some rows have."""
+    text = _lines(FLAT) if form == "lines" else json.dumps(FLAT, indent=2 if form == "indented" else None)
+    table = gl.read_table(_written(tmp_path, name, text))
+    roles = {column.name: column.role for column in table.columns}
+    assert [roles[key] for key in ("date", "network", "cost_usd", "installs")] == ["day", "network", "amount", "count"]
+    assert outside_data.in_dollars(table)["spend"].sum() == 30.5
+    assert table.rows.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt.gz", "a.zip"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        _lines(NESTED),
+        json.dumps(NESTED),
+        json.dumps({"results": NESTED, "fieldMask": "x"}),
+        json.dumps([{"results": NESTED[:1], "id": "a"}, {"results": NESTED[1:], "id": "b"}], indent=1),
+    ],
+)
+def test_the_code_that_a_refusal_of_nested_objects_names_works(tmp_path: Path, name: str, text: str) -> None:
+    """Its frame has a column for each inner key, and a format of a vendor reads it."""
+    path = _written(tmp_path, name, text)
+    with pytest.raises(BadQuery, match="is JSON whose objects hold others") as refused:
+        gl.read_table(path)
+    step = re.fullmatch(r".*: import ([\w, ]+) and pass (.+)", refused.value.rule)
+    assert step is not None
+    modules = {module: __import__(module) for module in step[1].split(", ")}
+    frame = eval(step[2], {"pd": pd, **modules})
+    table = gl.read_table(frame, currency="USD")
+    assert table.starts.dt.day.tolist() == [1, 2]
+    assert table.column("metrics.costMicros").values.tolist() == [2.5, 2.5]
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    path = _written(tmp_path, "a.jsonl", _lines(FLAT) + '{"date": "2026-11\n')
+    with pytest.raises(BadQuery, match="line 4 is none"):
+        gl.read_table(path)
+
+
+@pytest.mark.parametrize("text", ["[Day],[Cost (USD)]\n2026-11-01,1\n2026-11-02,2\n2026-11-03,4\n"])
+def test_a_header_in_brackets_is_no_json(tmp_path: Path, text: str) -> None:
+    assert len(gl.read_table(_written(tmp_path, "a.csv", text)).rows) == 3
+
+
+@pytest.mark.parametrize("header", ['Spend "net"', "Spend \\ net", "Cost 'a' \"b\""])
+def test_a_step_spells_a_header_with_quotation_marks(tmp_path: Path, header: str) -> None:
+    """The argument that a refusal names is valid Python."""
+    frame = pd.DataFrame({"Date": ["2026-11-01", "2026-11-02"], header: [1.0, 2.0], "Budget Revenue": [3.0, 4.0]})
+    with pytest.raises(BadQuery) as refused:
+        raise BadQuery(header, "x", f'is no cost: roles={{"{header}": "cost"}} if it is')
+    (roles,) = re.findall(r"roles=(\{.*?\}) if", str(refused.value))
+    assert gl.read_table(frame, roles=eval(roles)).column(header).concept == "cost"
