@@ -111,5 +111,7 @@ def _meant(table: Mapping[str, Any]) -> Iterator[str]:
         yield f"A row is an event, and the column `{table['rows_are']}` counts them."
     if "rates_of" in table:
         yield f"Its numbers are units of a currency for one {table['rates_of']}: pass the file as `rate=`."
+    if "rates_in" in table:
+        yield f"Its numbers are prices in {table['rates_in']}, or of one: pass the file as `rate=`."
     if table.get("day_first") is False:
         yield "The month stands before the day."

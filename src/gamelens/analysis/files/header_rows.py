@@ -49,9 +49,16 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     usual = _usual_kinds(kinds[first:])
     for place in range(first, len(top) - 1):
         below = next((row for row in kinds[place + 1 :] if any(row)), [])
-        if _is_data(below, usual) and not _fitting(kinds[place], usual) and 2 * filled[place] >= widest:
+        is_labelled = any(map(_is_label, (top[place], top[place + 1])))
+        if (
+            not is_labelled
+            and _is_data(below, usual)
+            and not _fitting(kinds[place], usual)
+            and 2 * filled[place] >= widest
+        ):
             fuller = [above for above in range(first, place) if filled[above] > filled[place]]
             is_heading = bool(fuller) and any(map(_is_month, top[place]))
+            is_heading |= bool(fuller) and fuller[-1] == place - 1 and _lacks_days(top[place], top[place - 1], usual)
             return blank + (fuller[-1] if is_heading else place)
     return blank + first
 
@@ -73,6 +80,17 @@ def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tup
             joined.append(f"{before} {name}".strip() if counts[name] > 1 or not name else name)
         names, used = joined, used + 1
     return names, used
+
+
+def _lacks_days(row: Sequence[Any], above: Sequence[Any], usual: dict[int, CellKind]) -> bool:
+    """Return whether a row has no name for the column of days, and the one above has: names below codes, or units."""
+    days = [place for place, kind in usual.items() if kind == "date"]
+    return any(row[at : at + 1] and row[at] in (None, "") and above[at : at + 1] and above[at] for at in days)
+
+
+def _is_label(row: Sequence[Any]) -> bool:
+    """Return whether the first cell of a row names the others, such as Multiplier:."""
+    return bool(row) and isinstance(row[0], str) and row[0].strip().endswith(":")
 
 
 def _name(cell: Any) -> str:

@@ -97,8 +97,8 @@ def join(
 
     Args:
         df: a frame of `Client.query`.
-        other: the path of a CSV, TSV, text or JSON (also .gz, .zip), Parquet or Excel file, a pandas or polars frame, an
-            Arrow table, or a table of `gl.read_table`.
+        other: the path of a CSV, TSV, text or JSON (also .gz, .zip), Parquet or Excel file, a pandas or polars frame,
+            an Arrow table, or a table of `gl.read_table`.
         on: names of columns with the same meaning, such as `{"country_code": "geo"}`, or names that both tables have.
             By default what the roles of the table say; days are compared in any case.
         how: which rows without a match stay, as in pandas; or how several rows of one key become one, by column:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Real
@@ -16,7 +17,15 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_numeric_dtype
 
 from gamelens.analysis.files.currency_names import currencies_in, currencies_of, is_currency
+from gamelens.analysis.files.date_parsing import read_times
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.quoted_rates import (
+    Quote,
+    dollars_by_quotes,
+    quote_in,
+    units_column,
+    vendor_named,
+)
 from gamelens.analysis.outside_data.roles import Evidence, is_exchange
 from gamelens.analysis.outside_data.table_reading import understood
 from gamelens.errors import BadQuery
@@ -28,6 +37,8 @@ Rate = Any
 _OLDEST: Final = pd.Timedelta(days=10)  # between rates, the longest time without any: holidays around a weekend
 _NEAR: Final = 0.12  # of the logarithm of a rate: what differs so much from the usual may be upside down
 _FAR: Final = math.log(4)
+_SAME: Final = math.log(1.8)  # between rates of one table as they are and as they usually are
+_ROUNDED: Final = 1e-3
 _DAY: Final = pd.Timedelta(days=1)
 
 
@@ -65,7 +76,7 @@ class DailyRates:
     """Rates of a table: US dollars for one unit of each currency, by day."""
 
     def __init__(self, rate: Any) -> None:
-        table = rate if isinstance(rate, OutsideTable) else understood(rate, {})
+        table = rate if isinstance(rate, OutsideTable) else _table_of_rates(rate)
         self.source = table.source
         self._rates = _rates_of(table)
 
@@ -91,40 +102,76 @@ class DailyRates:
         return by_row.set_axis(days.index)
 
 
+def _table_of_rates(rate: Any) -> OutsideTable:
+    """Return a table of rates, also of a file that is no UTF-8: its codes and numbers are the same in all encodings."""
+    try:
+        return understood(rate, {})
+    except BadQuery as refused:
+        likely = re.findall(r'"(\w+)" reads', refused.rule)
+        if not likely:
+            raise
+        return understood(rate, {"encoding": likely[0]})
+
+
 def _rates_of(table: OutsideTable) -> DataFrame:
     """Return US dollars for one unit: a row for each day, a column for each currency.
 
     Raises:
         BadQuery: the table has no days, or nothing tells what its rates mean.
     """
-    if table.periods.problem is not None or table.period is None:
-        raise table.periods.problem or BadQuery("rate", table.source, "has no column of days")
-    days = table.starts.dt.floor("D").rename("day")
+    vendor = vendor_named(table.vendor)
+    home = str(vendor.table.get("rates_in", "")) if vendor else ""
+    day = _day_above(table) if table.period is None and home else None
+    if day is None and (table.periods.problem is not None or table.period is None):
+        rule = 'has no column of days: name it with gl.read_table(..., roles={"...": "day"})'
+        raise table.periods.problem or BadQuery("rate", table.source, rule, [column.name for column in table.columns])
+    days = table.starts.dt.floor("D").rename("day") if day is None else table.starts.fillna(day).rename("day")
     numbers = [
         column
         for column in table.columns
         if column.role in ("exchange_rate", "number", "rate") and column.problem is None
     ]
+    unread = [column.problem for column in table.of_role("exchange_rate") if column.problem is not None]
+    if unread and not numbers:
+        raise unread[0]
     codes = table.of_role("currency")
     found: dict[str, Series[Any]] = {}
-    if codes and numbers:
-        found = _rates_by_code(table, codes, numbers, days)
+    quoted = [
+        (column.name, quote, _by_day(column, days))
+        for column in numbers
+        if (quote := quote_in(column.name, vendor)) is not None
+    ]
+    plain = [number for number in numbers if is_currency(number.name.strip())]
+    if any(not quote.in_ for _, quote, _ in quoted):  # USD beside 100 JPY
+        quoted += [(number.name, Quote(number.name.strip(), "", 1), _by_day(number, days)) for number in plain]
+    pairs = {column.name: pair for column in numbers if (pair := is_exchange(column.name))}
+    if not quoted and any("USD" not in pair for pair in pairs.values()):  # EUR/NOK beside USD/NOK
+        for column in [column for column in numbers if column.name in pairs]:
+            rates = _by_day(column, days)
+            of, in_ = pairs[column.name]
+            usual = float(USD_PER_UNIT[of]) / float(USD_PER_UNIT[in_])
+            of, in_ = (in_, of) if _is_upside_down(float(rates.median()), usual) else (of, in_)
+            quoted.append((column.name, Quote(of, in_, 1), rates))
+    if quoted:
+        found = dollars_by_quotes(quoted, table.source, USD_PER_UNIT)
+    elif codes and numbers:
+        found = _rates_by_code(table, codes, numbers, days, home)
     elif table.rates_of:
         found = _rates_of_base(
             {number.name.strip(): _by_day(number, days) for number in numbers}, table.rates_of, table
         )
     else:
-        for column in numbers:
-            if pair := is_exchange(column.name):
-                code, rates = _by_pair(column, pair, _by_day(column, days))
-                found[code] = rates
-        named = {number.name.strip(): _by_day(number, days) for number in numbers if is_currency(number.name.strip())}
+        for column in [column for column in numbers if column.name in pairs]:
+            code, rates = _by_pair(column, pairs[column.name], _by_day(column, days))
+            found[code] = rates
+        named = {number.name.strip(): _by_day(number, days) for number in plain}
         found |= _rates_of_named(named, table) if named else {}
     if not found:
-        rule = "has no rates that can be told: name columns usd_per_eur, or one column of currencies and one of rates"
+        rule = "has no rates that can be told: call its columns usd_per_eur, 1EUR or EUR/USD, "
+        rule += "or have one column of currencies and one of rates"
         raise BadQuery("rate", table.source, rule, [column.name for column in table.columns])
     by_day = DataFrame(found).rename_axis("day").sort_index()
-    if table.period in ("day", "time"):
+    if table.period in ("day", "time", None):
         return by_day
     ends = table.ends.groupby(days).max()  # the rate of a month holds on each of its days
     of_day = {day: start for start in by_day.index for day in pd.date_range(start, ends[start] - _DAY, freq="D")}
@@ -154,23 +201,33 @@ def _by_pair(column: OutsideColumn, pair: tuple[str, str], rates: Series[Any]) -
 
 
 def _rates_by_code(
-    table: OutsideTable, codes: list[OutsideColumn], numbers: list[OutsideColumn], days: Series[Any]
+    table: OutsideTable, codes: list[OutsideColumn], numbers: list[OutsideColumn], days: Series[Any], home: str
 ) -> dict[str, Series[Any]]:
-    """Return the rates of a table with a column of currencies and one of rates.
+    """Return the rates of a table with a column of currencies and one of rates, those of a bank in its *home* currency.
 
     Raises:
         BadQuery: several columns may be the rates, or nothing tells their direction.
     """
-    surest = [number for number in numbers if number.role == "exchange_rate"] or numbers
+    of_units = units_column(column.name for column in table.columns)
+    others = [number for number in numbers if number.name != of_units]
+    surest = [number for number in others if number.role == "exchange_rate"] or others
+    if not surest:
+        raise BadQuery("rate", table.source, "has no column of rates", [column.name for column in table.columns])
     if len(surest) > 1:
         rule = f'has several columns that may be rates: say which with roles={{"{surest[0].name}": "exchange_rate"}}'
         raise BadQuery("rate", table.source, rule, [number.name for number in surest])
     texts = codes[0].values.astype("object")
     if len(codes) > 1 and codes[0].values.nunique() == 1:  # base and quote
         texts = codes[1].values.astype("object")
-    frame = DataFrame({"day": days, "code": texts, "rate": surest[0].values.astype("float64")}).dropna()
+    prices = surest[0].values.astype("float64")
+    if of_units is not None and is_numeric_dtype(table.column(of_units).values):
+        prices = prices / table.column(of_units).values.astype("float64")
+    frame = DataFrame({"day": days, "code": texts, "rate": prices}).dropna()
     wide = frame.groupby(["day", "code"])["rate"].last().unstack()
     named = {next(iter(currencies_of(str(text).strip()))): wide[text] for text in wide}
+    if home:
+        quoted = [(code, Quote(code, home, 1), rates) for code, rates in named.items()]
+        return dollars_by_quotes(quoted, table.source, USD_PER_UNIT)
     stated = currencies_in(surest[0].name.casefold().rpartition("per ")[2], is_header=True)
     if " per " in surest[0].name.casefold() and len(stated) == 1:  # units per £1
         return _rates_of_base(named, min(stated), table)
@@ -201,19 +258,58 @@ def _rates_of_named(named: Mapping[str, Series[Any]], table: OutsideTable) -> di
     ways = {"dollars": (1, 0.0), "per dollar": (-1, 0.0), "per euro": (-1, math.log(float(USD_PER_UNIT["EUR"])))}
     if "EUR" in middles:
         del ways["per euro"]
+    if "USD" in named and abs(math.log(float(named["USD"].median()))) > _ROUNDED:  # not for one dollar
+        ways = {way: how for way, how in ways.items() if way == "per euro"}
     far = {
         way: max(abs(math.log(middle) - sign * usual[code] - shift) for code, middle in middles.items())
         for way, (sign, shift) in ways.items()
     }
-    best, *others = sorted(far, key=far.__getitem__)
+    best, *others = [*sorted(far, key=far.__getitem__), ""]
     euro_apart = {"per dollar", "per euro"}  # which a column of dollars tells apart
-    if far[best] > _FAR or any(far[other] - far[best] < _NEAR for other in others if {best, other} != euro_apart):
+    is_far = not best or far[best] > (_FAR if len(ways) > 1 else _SAME)
+    if is_far or any(far[other] - far[best] < _NEAR for other in others if other and {best, other} != euro_apart):
+        if found := _rates_in_another(named):
+            return found
         raise BadQuery("rate", table.source, "has rates that are far from the usual ones: call the columns usd_per_eur")
     if best == "dollars":
         return dict(named)
     if best == "per dollar":
         return {code: 1 / rates for code, rates in named.items() if code != "USD"}
     return _rates_of_base(named, "EUR", table)
+
+
+def _rates_in_another(named: Mapping[str, Series[Any]]) -> dict[str, Series[Any]]:
+    """Return rates of columns with prices in one other currency, or units for one of it; none if that cannot be told.
+
+    One of the columns is of dollars.
+    """
+    usual = {code: float(USD_PER_UNIT[code]) for code, rates in named.items() if rates.notna().any()}
+    if "USD" not in usual or len(usual) == 1:
+        return {}
+    logs = {code: math.log(float(named[code].median())) for code in usual}
+    spreads = {
+        sign: max(spread) - min(spread)
+        for sign in (-1, 1)
+        for spread in [[logs[code] + sign * math.log(usual[code]) for code in usual]]
+    }
+    near, far = sorted(spreads, key=spreads.__getitem__)
+    if spreads[near] > _SAME or spreads[far] < max(3 * spreads[near], 2 * _NEAR):
+        return {}
+    dollars = named["USD"]
+    others = {code: rates for code, rates in named.items() if code != "USD"}
+    return {code: rates / dollars if near == -1 else dollars / rates for code, rates in others.items()}
+
+
+def _day_above(table: OutsideTable) -> pd.Timestamp | None:
+    """Return the day of all rates of a table that a line above it names."""
+    for line in table.grid.above:
+        try:
+            read = read_times([line.partition("#")[0].strip(" \"'")], field=table.source)
+        except BadQuery:
+            continue
+        if read.precision == "day" and read.until is None:
+            return pd.Timestamp(read.at[0]).tz_localize("UTC")
+    return None
 
 
 def dollars_of(

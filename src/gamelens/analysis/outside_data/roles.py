@@ -448,10 +448,9 @@ class ColumnCells:
                 return self.are_countries
             case "currency":
                 return self.are_currencies
-            case "platform":
-                return not self.is_number and not self.is_flag and not self.are_networks
-            case "network" | "campaign" | "app" | "format":
-                return not self.is_number and not self.is_flag
+            case "network" | "campaign" | "app" | "platform" | "format":
+                is_name = not self.is_number and not self.is_flag
+                return is_name and not (meaning.role == "platform" and self.are_networks)
             case "flag":
                 return self.is_flag
             case "text":  # a number with a word for names in its header, such as device upgrades, is none
@@ -782,7 +781,7 @@ def formats(name: str | None = None) -> DataFrame:
             "days": vendor.table.get("zone", ""),
         }
         columns = vendor.table.get("columns", {}) | (
-            {"all others": "exchange_rate"} if "rates_of" in vendor.table else {}
+            {"all others": "exchange_rate"} if {"rates_of", "quotes"} & vendor.table.keys() else {}
         )
         rows += [shared | {"column": header, "is": _becomes(stated)} for header, stated in columns.items()]
     frame = DataFrame(rows)[["vendor", "recognised_by", "column", "is", "paid_to", "days"]]

@@ -41,6 +41,7 @@ from gamelens.analysis.outside_data.money_units import (
     unit_in,
 )
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.quoted_rates import quote_in, without_names_of_currencies
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.repeated_rows import (
@@ -157,6 +158,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     _check_arguments(given)
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
     header_row = given.get("header_row")
+    grid = without_names_of_currencies(grid, vendor_of(grid.columns, grid.above))
     grid, tables = _without_repeated_headers(of_one_table(grid, header_row), header_row)
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
@@ -320,7 +322,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for name in texts
     }
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal"))
+    marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal") or _mark_of(vendor, grid))
     problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
     periods = periods_of(grid, meanings, cells)
     columns = []
@@ -398,6 +400,12 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _mark_of(vendor: Vendor | None, grid: Grid) -> Mark | None:
+    """Return the decimal mark of a format, by the language of its headers."""
+    marks = vendor.table.get("decimal", {}) if vendor else {}
+    return next((mark for header, mark in marks.items() if find_header(header, grid.columns)), None)
 
 
 def _platforms_of_apps(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
@@ -530,6 +538,10 @@ def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning |
         dimension = [Meaning("text", Evidence("text", "header", column_cells.name))]
     if vendor and vendor.table.get("rates_of") and column_cells.is_number and is_currency(column_cells.name.strip()):
         return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, column_cells.name))
+    if column_cells.is_number and quote_in(column_cells.name, vendor) is not None:
+        return Meaning(
+            "exchange_rate", Evidence("exchange_rate", vendor.name if vendor else "header", column_cells.name)
+        )
     of_header = [*dimension, *header_meanings(column_cells.name)]
     if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():
         same = next((known for known in of_header if known.role == "rate"), from_vendor)

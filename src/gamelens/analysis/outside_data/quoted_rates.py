@@ -1,0 +1,126 @@
+"""Rates as central banks quote them: 100JPY in zlotys, FXUSDCAD, INR / 100 JPY, DEXUSEU.
+
+Such a table has prices of several units of many currencies in one, which is seldom the dollar, rows that name the
+currencies, and columns called by codes of the bank. A format of `vendors.toml` says in which currency the prices are
+(`rates_in`), and how its headers are read (`quotes`, with the groups *of*, *in* and *units*; `codes` has those of the
+bank alone).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+from pandas import Series
+
+from gamelens.analysis.files.currency_names import is_currency
+from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.roles import Vendor, vendors
+from gamelens.errors import BadQuery
+
+_NO_CODES: Final = {"YEN": "JPY", "EURO": "EUR", "STG": "GBP", "RMB": "CNY"}
+_UNIT_AND_CODE: Final = re.compile(
+    r"(?P<units>1|10|100|1000|10000)[ _]?(?P<of>[A-Z]{3})|(?P<last>[A-Z]{3})[ _]?\(?(?P<many>100*|1)\)?"
+)
+_BOTH_CODES: Final = re.compile(r"FX(?P<of>[A-Z]{3})(?P<in>[A-Z]{3})")
+_IN_PER: Final = re.compile(r"(?P<in>[A-Z]{3}) ?(?:/|per) ?(?P<units>100*) ?(?P<of>[A-Z]{3,4})")
+_UNITS: Final = re.compile(
+    r"(?i)množství|mnozstvi|amount|units?|nominal|номинал|единиц\w*|liczba jednostek|przelicznik|egység|birim"
+    r"|enhet(?:er)?|einheit(?:en)?|cantidad|unités?|unidades?|jedinica|multiplicator|multiplier|单位|単位"
+)
+_FEWEST: Final = 2  # headers that quote a rate
+
+
+class Quote(NamedTuple):
+    """What a header says: the price of *units* of the currency *of* in another, "" where the bank alone knows which."""
+
+    of: str
+    in_: str
+    units: int
+
+
+def quote_in(header: str, vendor: Vendor | None = None) -> Quote | None:
+    """Return the rate that a header quotes, None for any other header."""
+    text = " ".join(header.split())
+    if vendor is not None and "rates_in" in vendor.table:
+        codes, home = vendor.table.get("codes", {}), vendor.table["rates_in"]
+        for pattern in vendor.table.get("quotes", ()):
+            if match := re.fullmatch(pattern, text):
+                said = match.groupdict()
+                of, in_ = (codes.get(said.get(part) or home, said.get(part) or home) for part in ("of", "in"))
+                return _checked(of, in_, said.get("units"))
+    for pattern in (_BOTH_CODES, _IN_PER, _UNIT_AND_CODE):
+        if match := pattern.fullmatch(text):
+            said = match.groupdict()
+            of, units = said["of"] or said.get("last"), said.get("units") or said.get("many")
+            return _checked(of or "", said.get("in") or "", units)
+    return None
+
+
+def _checked(of: str, in_: str, units: str | None) -> Quote | None:
+    of, in_ = (_NO_CODES.get(code, code) for code in (of, in_))
+    is_known = is_currency(of) and (not in_ or is_currency(in_)) and of != in_
+    return Quote(of, in_, int(units or 1)) if is_known else None
+
+
+def vendor_named(name: str | None) -> Vendor | None:
+    """Return the format of that name."""
+    return next((vendor for vendor in vendors() if vendor.name == name), None)
+
+
+def units_column(names: Iterable[str]) -> str | None:
+    """Return the column that says of how many units a rate is."""
+    return next((name for name in names if _UNITS.fullmatch(name.strip())), None)
+
+
+def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
+    """Return a table of quoted rates without the rows that have no day, but names, codes or units of the currencies."""
+    quoted = [name for name in grid.columns if quote_in(name, vendor) is not None]
+    if len(quoted) < _FEWEST or not grid.is_text(grid.columns[0]) or grid.columns[0] in quoted:
+        return grid
+    texts, codes = grid.texts(grid.columns[0])
+    has_digit = np.append(np.asarray(pc.match_substring_regex(texts, r"\d"), dtype=bool), False)
+    is_day = has_digit[codes]
+    if is_day.all() or not is_day.any():
+        return grid
+    words = "names currencies or units, and is" if (~is_day).sum() == 1 else "name currencies or units, and are"
+    return grid.filtered(is_day, f"{grid.rows_text(~is_day)} {words} left out")
+
+
+def dollars_by_quotes(
+    quoted: Sequence[tuple[str, Quote, Series[Any]]], source: str, usual: Mapping[str, Any]
+) -> dict[str, Series[Any]]:
+    """Return US dollars for one unit of each currency, by columns, what each quotes, and their prices by day.
+
+    Raises:
+        BadQuery: two columns have rates of one pair, nothing has the dollar, or a rate is far from the usual one.
+    """
+    pairs: dict[tuple[str, str], str] = {}
+    for name, quote, _ in quoted:
+        if (other := pairs.setdefault((quote.of, quote.in_), name)) != name:
+            rule = f"has two columns of rates of {quote.of}, {other} and {name}: "
+            raise BadQuery("rate", source, f'{rule}gl.read_table("{source}", roles={{"{name}": "text"}}) leaves one')
+    prices = [(quote.of, quote.in_, values / quote.units) for _, quote, values in quoted]
+    known: dict[str, Series[Any]] = {"USD": Series(dtype="float64")}
+    for _ in range(2):  # the home currency by its dollar first, then all others by the home currency
+        for of, in_, price in prices:
+            if in_ in known and of not in known:
+                known[of] = price if in_ == "USD" else price * known[in_]
+            elif of in known and in_ not in known:
+                known[in_] = 1 / price if of == "USD" else known[of] / price
+    if len(known) == 1:
+        home = next((in_ for _, in_, _ in prices if in_), "one currency")
+        raise BadQuery("rate", source, f"has rates in {home}, and none of US dollars: pass a file that has both")
+    found = {code: rates for code, rates in known.items() if code not in ("USD", "")}
+    for code, rates in found.items():
+        if code in usual and rates.notna().any() and not 0.25 < float(rates.median()) / float(usual[code]) < 4:
+            rule = (
+                f"has rates of {code} that are far from the usual one, {float(rates.median()):.6g} dollars for one and"
+            )
+            raise BadQuery(
+                "rate", source, f"{rule} not {float(usual[code]):.4g}: call the columns usd_per_{code.lower()}"
+            )
+    return found

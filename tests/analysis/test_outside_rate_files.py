@@ -1,0 +1,114 @@
+"""Rates as central banks publish them: prices of several units in another currency, names below codes, trailers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.analysis.outside_data.quoted_rates import quote_in
+from gamelens.analysis.outside_data.rates import DailyRates
+from gamelens.errors import BadQuery
+
+WriteFile = Callable[..., Path]
+
+SAMPLES = Path(__file__).parent / "vendor_samples"
+
+
+def _rate(rate: object, code: str, day: str) -> float:
+    days = pd.Series(pd.to_datetime([day], utc=True))
+    return float(DailyRates(rate).of_days(code, days).iloc[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "day", "rate"),
+    [
+        ("nbp_rates.csv", "EUR", "2026-10-30", 4.2659 / 3.6453),
+        ("nbp_rates.csv", "JPY", "2026-11-01", 0.024286 / 3.6453),
+        ("nbp_rates.csv", "PLN", "2026-11-02", 1 / 3.6512),
+        ("cnb_rates.txt", "HUF", "2026-10-30", 0.06248 / 20.765),
+        ("cnb_rates.txt", "CZK", "2026-10-30", 1 / 20.765),
+        ("cnb_day_rates.txt", "JPY", "2026-11-28", 0.1383 / 20.78),
+        ("cbr_rates.csv", "RUB", "2026-11-01", 1 / 81.502),
+        ("boc_rates.csv", "EUR", "2026-10-30", 1.6234 / 1.3941),
+        ("boc_rates.csv", "CAD", "2026-10-30", 1 / 1.3941),
+        ("fed_rates.csv", "EUR", "2026-10-30", 1.1655),
+        ("fed_rates.csv", "JPY", "2026-10-29", 1 / 151.05),
+        ("fred_rates.csv", "MXN", "2026-11-02", 1 / 18.4),
+        ("tcmb_rates.csv", "GBP", "2026-10-30", 56.202 / 42.0512),
+        ("fbil_rates.csv", "JPY", "2026-10-30", 0.5866 / 88.701),
+    ],
+)
+def test_dollars_for_one_unit_by_the_file_of_a_bank(name: str, code: str, day: str, rate: float) -> None:
+    """Also of a day without a rate, which has the one before it."""
+    assert _rate(SAMPLES / name, code, day) == pytest.approx(rate, rel=1e-6)
+
+
+def test_a_file_of_a_bank_that_is_no_utf8_is_a_rate(tmp_path: Path, file: WriteFile) -> None:
+    """Its codes and numbers are the same in all encodings."""
+    path = tmp_path / "archiwum_tab_a.csv"
+    path.write_bytes((SAMPLES / "nbp_rates.csv").read_text(encoding="utf-8").encode("cp1250"))
+    spend = file("Date,Cost (PLN)\n2026-10-29,36364\n2026-10-30,36453\n")
+    assert outside_data.in_dollars(spend, rate=path)["spend"].tolist() == pytest.approx([10_000, 10_000])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Date,USD,EUR,100 JPY,SEK\n2026-10-29,9.42,10.97,6.24,1\n",
+        "Data;EUR;USD;100HUF\n2026-10-29;5,0921;4,3693;1,3193\n2026-10-30;5,0930;4,3700;1,3200\n",
+        "Datum;USD 1;EUR 1;JPY 100\n2026-10-29;0,7982;0,9303;0,5280\n2026-10-30;0,7990;0,9310;0,5290\n",
+        "Period,EUR/NOK,USD/NOK,GBP/NOK\n2026-10-29,11.65,10.00,13.30\n2026-10-30,11.66,10.01,13.31\n",
+        "Date,Code,Units,Rate\n2026-10-29,USD,1,1.3012\n2026-10-29,EUR,1,1.5165\n2026-10-29,JPY,100,0.861\n",
+    ],
+)
+def test_a_bank_that_no_format_knows(file: WriteFile, text: str) -> None:
+    """The dollar among its currencies is enough, whatever the bank's own is."""
+    assert _rate(file(text, "rates.csv"), "EUR", "2026-10-29") == pytest.approx(1.1655, rel=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("header", "quote"),
+    [
+        ("100JPY", ("JPY", "", 100)),
+        ("1 USD", ("USD", "", 1)),
+        ("JPY100", ("JPY", "", 100)),
+        ("JPY (100)", ("JPY", "", 100)),
+        ("FXEURCAD", ("EUR", "CAD", 1)),
+        ("INR / 100 YEN", ("JPY", "INR", 100)),
+        ("USD", None),
+        ("Cost (USD)", None),
+        ("10 MAX", None),
+        ("1TOP", None),
+        ("CPI10", None),
+    ],
+)
+def test_what_a_header_quotes(header: str, quote: tuple[str, str, int] | None) -> None:
+    assert quote_in(header) == quote
+
+
+def test_rows_that_name_currencies_are_said(file: WriteFile) -> None:
+    table = gl.read_table(SAMPLES / "nbp_rates.csv")
+    assert "rows 2, 7, 8, 9 of nbp_rates.csv name currencies or units, and are left out" in table.notes
+
+
+def test_rates_without_dollars_and_two_of_one_pair_are_refused(file: WriteFile) -> None:
+    with pytest.raises(BadQuery, match="and none of US dollars: pass a file that has both"):
+        DailyRates(file("data;1EUR;1GBP;nr tabeli\n20261029;4,26;4,86;1\n20261030;4,26;4,86;2\n"))
+    both = "Tarih;TP DK USD A YTL;TP DK USD S YTL\n30-10-2026;42,05;42,12\n02-11-2026;42,06;42,13\n"
+    path = file(both, "both.csv")
+    with pytest.raises(BadQuery, match="has two columns of rates of USD"):
+        DailyRates(path)
+    left = gl.read_table(path, roles={"TP DK USD S YTL": "text"})
+    assert _rate(left, "TRY", "2026-10-30") == pytest.approx(1 / 42.05)
+
+
+def test_rates_far_from_the_usual_are_refused(file: WriteFile) -> None:
+    """Dollars for one, in columns that say zlotys."""
+    text = "data;1USD;1EUR;1GBP;nr tabeli\n20261029;3,64;0,85;4,86;1\n20261030;3,64;0,86;4,86;2\n"
+    with pytest.raises(BadQuery, match="has rates of EUR that are far from the usual one"):
+        DailyRates(file(text))
