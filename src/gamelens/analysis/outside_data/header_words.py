@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
 from collections.abc import Iterable
+from typing import Final
 
 _BARRED: Final = str.maketrans("łđøı", "ldoi")
 """Letters whose stroke or missing dot is no accent."""
