@@ -16,6 +16,7 @@ from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data.by_role import by_role
+from gamelens.analysis.outside_data.calendars import of_each_day
 from gamelens.analysis.outside_data.join_keys import NOBODY, On, left_key, pairs_of, right_key
 from gamelens.analysis.outside_data.match_report import (
     Joined,
@@ -88,7 +89,8 @@ def join(
     keys exactly and as text: "NA" is Namibia, "007" is not "7", the number 1001 is the game "1001". An empty cell of
     the table is a key too: it matches the frame's null group, and that group matches nothing else; but the group
     without an install_publisher matches only the name "Organic". Days, weeks (2026-W45) and months (2026-11) stand for
-    their start, in UTC; rows that stand for more days than a bucket of the frame are refused.
+    their start, in UTC; rows that stand for more days than a bucket of the frame are refused. A table without numbers,
+    such as holidays and events, holds on each day from its start to its end, and where it says "All" in each country.
 
     Columns: all of *df* with their dtypes, in its order, then all of *other*: counts Int64, amounts, rates and prices
     float64 ("12%" is 0.12), text category, flags boolean, times datetime64[us, UTC]. A name *df* has already
@@ -120,6 +122,7 @@ def join(
         reading, how = {**reading, "how": {**reading.get("how", {}), **how}}, "left"
     table = read_table(other, **reading)
     pairs = pairs_of(on, df, table)
+    table = of_each_day(table, df, pairs)
     left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
     right = _right(df, left_keys, table, pairs, columns, fold=bool(fold), is_refused=aggregate is None)
     matches = _matching_rows(left_keys, right.keys)
@@ -291,7 +294,7 @@ def _left_out(
     if not is_left and texts:
         joined = ", ".join(f'"{name}": "join"' for name in texts)
         several = group[group.duplicated(keep=False) & (group >= 0)]
-        rows = ", ".join(str(table.rows[place]) for place in several.index[:4])
+        rows = ", ".join(dict.fromkeys(str(table.rows[place]) for place in several.index[:4]))
         rule = f"has several rows for one key (rows {rows}), and {', '.join(texts)} differ in them"
         raise BadQuery("other", table.source, f"{rule}: how={{{joined}}} joins the texts of a key")
     over = [name for name in problems if roles[name] in KEYS | TIMES]

@@ -579,7 +579,8 @@ def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCell
     says: Role = "start" if meanings[end].role == "end" else "end"
     first, last = (at, other) if says == "start" else (other, at)
     lengths = np.unique(last[~np.isnat(last)].astype("datetime64[D]") - first[~np.isnat(last)].astype("datetime64[D]"))
-    if (last < first).any() or len(lengths) > _MOST_LENGTHS:  # such as the day of the last change
+    is_calendar = all(known.role not in MEASURES for known in meanings.values())
+    if (last < first).any() or (len(lengths) > _MOST_LENGTHS and not is_calendar):  # such as the day of the last change
         return meanings
     evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {end}")
     return meanings | {day: Meaning(says, evidence)}

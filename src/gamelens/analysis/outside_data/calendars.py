@@ -1,0 +1,123 @@
+"""Calendars: tables of holidays and events without numbers, whose rows hold on each of their days and countries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from msgspec import UNSET
+from numpy.typing import NDArray
+from pandas import DataFrame, Series
+from pandas.api.types import is_datetime64_any_dtype
+
+from gamelens.analysis.files.table_reader import STRUCK
+from gamelens.analysis.outside_data.header_words import folded_header
+from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.roles import MEASURES
+from gamelens.analysis.outside_data.total_words import LEXICON
+from gamelens.errors import BadQuery
+
+_DAY: Final = pd.Timedelta(days=1)
+_MOST_ROWS: Final = 1_000_000
+
+
+def of_each_day(table: OutsideTable, frame: DataFrame, pairs: Mapping[str, str]) -> OutsideTable:
+    """Return a calendar with a row for each day of its rows, and for each country of *frame* where one says all.
+
+    Another table, which has numbers, or whose days are not compared, is returned as it is: a number of a week is none
+    of its days.
+
+    Raises:
+        BadQuery: a row is struck through, and nothing says whether it counts; or its periods have too many days.
+    """
+    if table.period is None or any(column.role in MEASURES for column in table.columns):
+        return table
+    _check_struck(table)
+    if any(is_datetime64_any_dtype(frame[name]) and column == table.periods.column for name, column in pairs.items()):
+        table = _spread(table)
+    country = pairs.get("country_code")
+    if country is None or country not in table.grid.columns:
+        return table
+    return _in_each_country(table, country, [*frame["country_code"].astype("object").unique()])
+
+
+def _check_struck(table: OutsideTable) -> None:
+    answered = table.arguments.get("given", {}).get("leave_out", {})
+    if STRUCK not in table.grid.columns or STRUCK in answered:
+        return
+    is_struck = table.grid.cells.column(STRUCK).is_valid().to_numpy()
+    if is_struck.any():
+        rule = (
+            f"is said of {table.grid.rows_text(is_struck)}, which may be cancelled: leave_out={ {STRUCK: ['yes']}!r} "
+        )
+        step = f"leaves {'it' if is_struck.sum() == 1 else 'them'} out, leave_out={ {STRUCK: []}!r} counts all"
+        raise BadQuery(STRUCK, UNSET, rule + step)
+
+
+def _spread(table: OutsideTable) -> OutsideTable:
+    """Return a table with a row for each day of its rows."""
+    lengths: Series[Any] = table.ends - table.starts
+    days = (lengths.dt.total_seconds() / _DAY.total_seconds()).fillna(1).clip(lower=1)
+    counts = np.ceil(days.to_numpy(dtype="float64")).astype("int64")
+    if table.period == "time" or (counts == 1).all():
+        return table
+    if counts.sum() > _MOST_ROWS:
+        longest = int(counts.argmax())
+        rule = f"has a row for {counts[longest]:,} days, row {table.rows[longest]}, too many to have one for each"
+        raise BadQuery("other", table.source, rule)
+    places = np.repeat(np.arange(len(counts)), counts)
+    within = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+    spread = _taken(table, places)
+    starts = spread.periods.starts + pd.to_timedelta(within, unit="D")
+    note = f"rows of {table.source} that stand for several days hold on each of them"
+    periods = replace(spread.periods, starts=starts.astype(table.starts.dtype), until=None, length="day")
+    return replace(spread, periods=periods, notes=(*table.notes, note))
+
+
+def _in_each_country(table: OutsideTable, name: str, countries: list[Any]) -> OutsideTable:
+    """Return a table whose rows of all countries are there for each of *countries*, None for an unknown one."""
+    texts, codes = table.grid.texts(name)
+    named = [str(text) for text in texts.to_pylist()]
+    is_of_all = np.append(np.array([folded_header(text) in _all_countries() for text in named], dtype=bool), False)[
+        codes
+    ]
+    if not is_of_all.any() or not countries:
+        return table
+    places = np.repeat(np.arange(len(codes)), np.where(is_of_all, len(countries), 1))
+    values = np.array([*named, None], dtype=object)[codes][places]
+    values[is_of_all[places]] = np.tile(
+        np.array([None if pd.isna(country) else str(country) for country in countries], dtype=object),
+        int(is_of_all.sum()),
+    )
+    spread = _taken(table, places)
+    column = pa.array(values, pa.string()).dictionary_encode()
+    cells = spread.grid.cells.set_column(spread.grid.columns.index(name), name, column)
+    columns = tuple(
+        replace(other, values=Series(values, dtype="str").astype("category")) if other.name == name else other
+        for other in spread.columns
+    )
+    text = next(text for text in named if folded_header(text) in _all_countries())
+    note = f"{name} {text!r} of {table.source} stands for all countries of the frame"
+    return replace(spread, grid=replace(spread.grid, cells=cells), columns=columns, notes=(*spread.notes, note))
+
+
+def _taken(table: OutsideTable, places: NDArray[np.int64]) -> OutsideTable:
+    """Return a table with its rows at *places*, some of them several times."""
+    grid = replace(table.grid, cells=table.grid.cells.take(pa.array(places)), rows=table.grid.rows[places], formats={})
+    columns = tuple(
+        replace(column, values=column.values.iloc[places].reset_index(drop=True), currencies=None)
+        for column in table.columns
+    )
+    starts, ends = (moments.iloc[places].reset_index(drop=True) for moments in (table.starts, table.ends))
+    periods = replace(table.periods, starts=starts, until=ends if table.periods.until is not None else None)
+    return replace(table, grid=grid, columns=columns, rows=table.rows[places], periods=periods)
+
+
+@cache
+def _all_countries() -> frozenset[str]:
+    return frozenset(map(folded_header, LEXICON["row_all_countries"]["words"]))
