@@ -678,7 +678,7 @@ def _spent(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, Outsi
     Raises:
         BadQuery: there is none, or several, or *amount* is income.
     """
-    table, column = cost_column(table, amount)
+    table, column = cost_column(table, amount, is_spent=True)
     if column.concept == "income":
         rule = f'is income ({column.evidence[0]}), not what was spent: roles={{"{column.name}": "cost"}} if it was'
         costs = [cost.name for cost in table.of_role("amount") if cost.concept != "income"]
@@ -691,8 +691,10 @@ def _spent(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, Outsi
     return table, column
 
 
-def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, OutsideColumn]:
-    """Return the table and its column of costs: *amount*, or the only one.
+def cost_column(
+    table: OutsideTable, amount: str | None, *, is_spent: bool = False
+) -> tuple[OutsideTable, OutsideColumn]:
+    """Return the table and its column of costs: *amount*, or the only one. Income is none if it must be *is_spent*.
 
     Raises:
         BadQuery: there is none, or several.
@@ -728,6 +730,10 @@ def cost_column(table: OutsideTable, amount: str | None) -> tuple[OutsideTable, 
         called = [column for column, meant in first.items() if meant and meant.concept == "cost"]
         others = "; ".join(f"{column.name} holds {column.values.dropna().iloc[0]!r}" for column in called[:2])
         text = called[0].name if called else text
+    earned = [column.name for column in may_be if is_spent and column.concept == "income" and column.name in names]
+    if earned and (names := [name for name in names if name not in earned]) == []:
+        rule = f"has no column of costs ({others}): pass a table with costs, or roles="
+        raise BadQuery("amount", UNSET, f'is needed: {table.source} {rule}{{"{earned[0]}": "cost"}} if that was spent')
     step = " or ".join(f'amount="{name}"' for name in names[:_MOST_STEPS]) or f'roles={{"{text}": "cost"}}'
     is_none = step == 'roles={"...": "cost"}'
     begins = "none may be money either: pass a table with costs, or name one of its columns" if is_none else "name it"

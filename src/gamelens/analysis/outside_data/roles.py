@@ -97,6 +97,7 @@ _TYPE_OF: Final = re.compile(
     r"(?: d[eiu]| del| della| dos?)? ?.+"
     r"|.+ (?P<last>type|typ|art|turu|tipi|tyyppi|tipus)|.+?(?:类型|類型|タイプ|種別|유형|종류)"
 )
+_NUMBER_OF: Final = frozenset({"number", "numero", "nombre", "numbers", "count", "anzahl", "quantity", "quantite"})
 _OF_KINDS: Final = frozenset({"events", "conversions", "installs"})
 _GOALS: Final = frozenset(
     {
@@ -534,6 +535,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         outer, found = inner, of_inner
     yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, inner)
+    if len(found) > 1 and folded_header(found[0][1]) in _NUMBER_OF and found[1][0].role == "count":
+        found = found[1:]  # number of installs
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, _ in found if is_head_first else reversed(found):
         if concept.role != "modifier":
@@ -575,7 +578,7 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
         after = [concept for concept, _, at in found if at >= per.end() and concept.role in MEASURES]
         behind = outer[per.end() :].strip()
         is_by_other = per[0] == "/" and [concept.name for concept in before] == ["cost"] and _is_counted(behind)
-        if per[0] in _SURE_PER or (before and after) or is_by_other:
+        if (per[0] in _SURE_PER and behind) or (before and after) or is_by_other:
             factor = 1000.0 if re.search(r"\b(?:1 ?000|mille|thousand|tausend)\b", outer[per.end() :]) else 1.0
             names = (before[0].name if before else "", after[0].name if after else "")
             yield Meaning("rate", Evidence("rate", "header", header), "", (*names, factor))

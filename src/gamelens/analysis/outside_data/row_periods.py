@@ -95,7 +95,7 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table."""
     days = _best(meanings, cells, "day")
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
-    days = _with_periods_that_differ(days, meanings, cells)
+    days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
         rule = f'are all days: say which one is meant with roles={{"{days[0]}": "day", "{days[1]}": "text"}}'
         return _none(grid, BadQuery("other", days, rule))
@@ -235,16 +235,16 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
 
 
 def _with_periods_that_differ(
-    days: list[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+    days: list[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], *, has_both_ends: bool
 ) -> list[str]:
     """Return the columns of *days* and the months or periods that these days lie outside of, as bills have them.
 
-    A month that has the days of its rows says nothing more.
+    A month that has the days of its rows says nothing more, and week 40 none beside full dates.
     """
     if not days or meanings[days[0]].evidence.where == "the argument":
         return days
     with_year = [name for name in days if not isinstance(cells[name].times_with(meanings[name].details), NoYear)]
-    days, coarse = with_year or days, {}
+    days, coarse = with_year or ([] if has_both_ends else days), {}
     for name, meaning in meanings.items():
         is_day = meaning.role == "day" and not cells[name].is_typed and len(cells[name].distinct)
         read = cells[name].times_with(meaning.details) if is_day else None

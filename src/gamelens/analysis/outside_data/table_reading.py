@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -110,6 +111,16 @@ _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _OF_CHARTS: Final = frozenset({"rank", "number", "distinct"})
 _OF_PLANS: Final = frozenset({"budget", "planned"})
+_FROM_AND_TO: Final = frozenset(
+    tuple(map(folded_header, pair.split("|")))
+    for pair in (
+        "from|to", "del|al", "de|a", "de|ate", "desde|hasta", "du|au", "dal|al", "da|a", "von|bis", "van|tot",
+        "från|till", "fra|til", "od|do", "de la|până la", "с|по", "от|до", "з|по", "від|до", "από|έως", "từ|đến",
+        "từ ngày|đến ngày", "dari|sampai", "من|إلى", "من|الى", "מ|עד", "מתאריך|עד תאריך", "从|到", "自|至", "从|至",
+        "から|まで", "부터|까지", "จาก|ถึง", "ตั้งแต่|ถึง", "से|तक", "alkaen|asti",
+    )
+)  # fmt: skip
+"""Headers, each beside the other, of the first day and the last, as they are folded."""
 _ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -566,12 +577,18 @@ def _with_one_network(meanings: dict[str, Meaning], vendor: Vendor | None) -> di
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
     """Return *meanings* with the only column of days without a known header as the start of an end, or the reverse."""
+    for begin, until in pairwise(meanings):
+        if (folded_header(begin), folded_header(until)) in _FROM_AND_TO and all(
+            meanings[name].evidence.where != "the argument" and cells[name].are_times for name in (begin, until)
+        ):
+            ends: list[tuple[str, Role]] = [(begin, "start"), (until, "end")]
+            return meanings | {name: Meaning(role, Evidence(role, "header", name)) for name, role in ends}
     unclear = [name for name, known in meanings.items() if known.role == "day" and known.evidence.where == "cells"]
-    ends = [name for name, known in meanings.items() if known.role in ("start", "end")]
+    known_ends = [name for name, known in meanings.items() if known.role in ("start", "end")]
     is_clear = any(known.role == "day" and known.evidence.where != "cells" for known in meanings.values())
-    if len(unclear) != 1 or len(ends) != 1 or is_clear:
+    if len(unclear) != 1 or len(known_ends) != 1 or is_clear:
         return meanings
-    (day,), (end,) = unclear, ends
+    (day,), (end,) = unclear, known_ends
     times = [cells[name].times_with(meanings[name].details) for name in (day, end)]
     if not all(isinstance(read, ParsedTimes) for read in times):
         return meanings

@@ -1,0 +1,120 @@
+"""Headers that say enough: a currency beside a word for the tax, counts in many languages, days beside weeks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.analysis.outside_data.outside_table import OutsideColumn
+from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
+
+WriteFile = Callable[..., Path]
+
+
+def _column(file: WriteFile, header: str) -> OutsideColumn:
+    rows = "".join(f"2026-11-0{day},{100 + day},Meta\n" for day in (1, 2, 3, 4))
+    return gl.read_table(file(f'Date,"{header}",Network\n{rows}')).column(header)
+
+
+@pytest.mark.parametrize(
+    ("header", "currency"),
+    [
+        ("消化金額(円・税抜)", "JPY"),
+        ("광고비(원, VAT 별도)", "KRW"),
+        ("Расход (руб. без НДС)", "RUB"),
+        ("Koszt (zł netto)", "PLN"),
+        ("Költség (Ft nettó)", "HUF"),
+        ("Tutar (TL, KDV hariç)", "TRY"),
+        ("Chi phí (đ, chưa VAT)", "VND"),
+        ("Biaya (Rp, belum PPN)", "IDR"),
+        ("Gasto (R$ sem impostos)", "BRL"),
+        ("消耗（元/不含税）", None),
+        ("Kostnad (kr exkl. moms)", None),
+    ],
+)
+def test_a_currency_beside_a_word_for_the_tax_is_read(file: WriteFile, header: str, currency: str | None) -> None:
+    """What stands for several currencies is asked about."""
+    column = _column(file, header)
+    assert (column.role, column.currency) == ("amount", currency)
+    assert (column.money_problem is None) == (currency is not None)
+
+
+def test_ten_thousands_of_a_currency_beside_the_tax_are_multiplied(file: WriteFile) -> None:
+    column = _column(file, "費用(万円・税込)")
+    assert (column.currency, column.values.iloc[0]) == ("JPY", 1_010_000)
+
+
+@pytest.mark.parametrize(
+    ("header", "concept"),
+    [
+        *(
+            (header, "installs")
+            for header in (
+                "Số lượt cài đặt", "Lượt tải", "Liczba instalacji", "Počet instalací", "จำนวนติดตั้ง", "Установок",
+                "Número de instalaciones", "Number of installs", "Anzahl Installationen", "التنزيلات", "Yükleme sayısı",
+            )
+        ),
+        *(
+            (header, "events")
+            for header in (
+                "New Subscriptions", "Cancelled Subscriptions", "Trials started", "Renewals", "Nowe subskrypcje",
+                "Yeni abonelikler", "Nouveaux abonnements", "Отменённые подписки", "新規登録数", "구독 취소", "退订数",
+                "Đăng ký mới", "Reengagements", "Novas assinaturas",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_counts_are_counts_in_many_languages(file: WriteFile, header: str, concept: str) -> None:
+    column = _column(file, header)
+    assert (column.role, column.concept) == ("count", concept)
+
+
+def test_subscribers_that_there_are_stay_a_stock(file: WriteFile) -> None:
+    assert _column(file, "Active Subscriptions").role == "stock"
+
+
+@pytest.mark.parametrize(
+    ("week", "first", "last"),
+    [
+        ("Semana", "Del", "Al"),
+        ("Tydzień", "Od", "Do"),
+        ("KW", "Von", "Bis"),
+        ("Неделя", "С", "По"),
+        ("週", "から", "まで"),
+        ("Week", "Start", "End"),
+        ("Tuần", "Từ", "Đến"),
+    ],
+)
+def test_a_week_without_a_year_does_not_hide_the_dates_beside_it(
+    file: WriteFile, week: str, first: str, last: str
+) -> None:
+    """A row is of the days that it names in full, whatever its week is called."""
+    rows = ["28/09/2026,04/10/2026", "05/10/2026,11/10/2026", "12/10/2026,18/10/2026"]
+    text = "".join(f"{week} {40 + place},{days},Meta,{place + 1}\n" for place, days in enumerate(rows))
+    table = gl.read_table(file(f"{week},{first},{last},Network,Cost (USD)\n{text}"))
+    assert (table.period, str(table.interval)) == ("week from Monday", "2026-09-28T00:00Z/2026-10-19T00:00Z")
+
+
+def test_two_days_that_are_no_from_and_to_are_asked_about(file: WriteFile) -> None:
+    """A bill and the day on which it is due make no period."""
+    path = file(
+        "Rechnung,Zahlbar,Cost (USD)\n2026-10-01,2026-10-31,5\n2026-10-02,2026-11-01,6\n2026-10-05,2026-11-04,7\n"
+    )
+    table = gl.read_table(path)
+    assert table.periods.problem is not None
+
+
+def test_income_is_not_proposed_as_a_cost(file: WriteFile) -> None:
+    """The step that is named works."""
+    installs = tidy_frame("new_users", country_code=["US", "DE"], new_users=[10, 20])
+    path = file("Country,Ad revenue (USD),Impressions\nUS,5.5,100\nDE,2.5,90\n")
+    with pytest.raises(BadQuery, match=r'roles=\{"Ad revenue \(USD\)": "cost"\} if that was spent') as refused:
+        outside_data.cost_per_install(installs, spend=path)
+    assert "amount=" not in str(refused.value)
+    result = outside_data.cost_per_install(installs, spend=path, roles={"Ad revenue (USD)": "cost"})
+    assert result["spend"].sum() == 8.0
