@@ -118,3 +118,10 @@ def test_income_is_not_proposed_as_a_cost(file: WriteFile) -> None:
     assert "amount=" not in str(refused.value)
     result = outside_data.cost_per_install(installs, spend=path, roles={"Ad revenue (USD)": "cost"})
     assert result["spend"].sum() == 8.0
+
+
+def test_units_below_the_headers_are_joined_where_they_repeat(file: WriteFile) -> None:
+    """A row of names below codes is no header, and one of units that are there twice belongs to the row above."""
+    rows = "".join(f"2026-11-0{day},{day}1,{day}2,3{day}\n" for day in range(1, 8))
+    table = gl.read_table(file(f"Day,Meta cost,Moloco cost,Meta installs\n,(USD),(USD),(n)\n{rows}"))
+    assert [column.name for column in table.columns][1:3] == ["Meta cost (USD)", "Moloco cost (USD)"]

@@ -83,7 +83,13 @@ def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tup
 
 
 def _lacks_days(row: Sequence[Any], above: Sequence[Any], usual: dict[int, CellKind]) -> bool:
-    """Return whether a row has no name for the column of days, and the one above has: names below codes, or units."""
+    """Return whether a row has no name for the column of days, and the one above has: names below codes, or units.
+
+    Names that are there several times are told apart by the row above.
+    """
+    names = [cell for cell in row if cell not in (None, "")]
+    if len({*names}) < len(names):
+        return False
     days = [place for place, kind in usual.items() if kind == "date"]
     return any(row[at : at + 1] and row[at] in (None, "") and above[at : at + 1] and above[at] for at in days)
 
