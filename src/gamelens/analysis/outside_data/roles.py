@@ -578,7 +578,8 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
         after = [concept for concept, _, at in found if at >= per.end() and concept.role in MEASURES]
         behind = outer[per.end() :].strip()
         is_by_other = per[0] == "/" and [concept.name for concept in before] == ["cost"] and _is_counted(behind)
-        if (per[0] in _SURE_PER and behind) or (before and after) or is_by_other:
+        is_sure = per[0] in _SURE_PER and bool(behind or per[0] != "moi")  # at the end, it is the word for new
+        if is_sure or (before and after) or is_by_other:
             factor = 1000.0 if re.search(r"\b(?:1 ?000|mille|thousand|tausend)\b", outer[per.end() :]) else 1.0
             names = (before[0].name if before else "", after[0].name if after else "")
             yield Meaning("rate", Evidence("rate", "header", header), "", (*names, factor))
