@@ -41,7 +41,7 @@ def _workbook(path: Path, rows: Sequence[Sequence[Any]], form: str) -> Path:
         [[], [], ["Seite 1 von 1"]],
     ],
 )
-@pytest.mark.parametrize("form", ['[$€-407] #,##0.00', '#,##0.00" EUR"', "€#,##0.00"])
+@pytest.mark.parametrize("form", ["[$€-407] #,##0.00", '#,##0.00" EUR"', "€#,##0.00"])
 def test_lines_below_amounts_with_a_currency_format_are_left_out(tmp_path: Path, below: list[Any], form: str) -> None:
     """The formats of the rows that stay name the currency."""
     path = _workbook(tmp_path / "invoice.xlsx", [*ROWS, *below], form)
@@ -52,5 +52,5 @@ def test_lines_below_amounts_with_a_currency_format_are_left_out(tmp_path: Path,
 
 def test_formats_stay_with_their_rows_around_a_blank_row_and_a_total(tmp_path: Path) -> None:
     rows = [ROWS[0], ROWS[1], [], ROWS[2], ["Total", None, 30.75], [], ["Note", None, None]]
-    path = _workbook(tmp_path / "invoice.xlsx", rows, '[$€-407] #,##0.00')
+    path = _workbook(tmp_path / "invoice.xlsx", rows, "[$€-407] #,##0.00")
     assert outside_data.in_dollars(path, rate={"EUR": 1.0})["spend"].tolist() == [10.5, 20.25]

@@ -208,12 +208,10 @@ def cut_short(df: DataFrame, matched_keys: DataFrame) -> list[str]:
     return [f"the frame counts only part of the {every} of {days}, the outside table may count all of it"]
 
 
-def uncovered(
-    df: DataFrame, matched_keys: DataFrame, pairs: Mapping[str, str], table: OutsideTable
-) -> list[str]:
+def uncovered(df: DataFrame, matched_keys: DataFrame, pairs: Mapping[str, str], table: OutsideTable) -> list[str]:
     """Return a warning if amounts or counts of a table stand beside weeks or months of which it has only some days."""
     times = [name for name in matched_keys if is_datetime64_any_dtype(matched_keys[name])]
-    is_of_rows = times and pairs[times[0]] == table.periods.column
+    is_of_rows = bool(times) and pairs[str(times[0])] == table.periods.column
     if not is_of_rows or table.interval is None or not table.of_role("amount", "count"):
         return []
     spans = time_buckets.uncovered_buckets(df, matched_keys[times[0]], table.periods)
