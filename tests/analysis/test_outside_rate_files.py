@@ -112,3 +112,9 @@ def test_rates_far_from_the_usual_are_refused(file: WriteFile) -> None:
     text = "data;1USD;1EUR;1GBP;nr tabeli\n20261029;3,64;0,85;4,86;1\n20261030;3,64;0,86;4,86;2\n"
     with pytest.raises(BadQuery, match="has rates of EUR that are far from the usual one"):
         DailyRates(file(text))
+
+
+def test_prices_of_one_currency_are_no_rates(file: WriteFile) -> None:
+    """Purchases by what they cost."""
+    table = gl.read_table(file("Date,1 USD,10 USD\n2026-11-01,5,2\n2026-11-02,6,1\n2026-11-03,7,4\n"))
+    assert not table.of_role("exchange_rate")

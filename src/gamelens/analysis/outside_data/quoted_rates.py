@@ -31,7 +31,7 @@ _UNITS: Final = re.compile(
     r"(?i)množství|mnozstvi|amount|units?|nominal|номинал|единиц\w*|liczba jednostek|przelicznik|egység|birim"
     r"|enhet(?:er)?|einheit(?:en)?|cantidad|unités?|unidades?|jedinica|multiplicator|multiplier|单位|単位"
 )
-_FEWEST: Final = 2  # headers that quote a rate
+_FEWEST: Final = 2  # currencies of a table of rates
 
 
 class Quote(NamedTuple):
@@ -66,6 +66,13 @@ def _checked(of: str, in_: str, units: str | None) -> Quote | None:
     return Quote(of, in_, int(units or 1)) if is_known else None
 
 
+def quoted_headers(headers: Sequence[str], vendor: Vendor | None = None) -> list[str]:
+    """Return the headers of rates, none where they are all of one currency: 1 USD and 10 USD are prices."""
+    quotes = {header: quote for header in headers if (quote := quote_in(header, vendor)) is not None}
+    is_of_bank = vendor is not None and "rates_in" in vendor.table
+    return [*quotes] if is_of_bank or len({quote.of for quote in quotes.values()}) >= _FEWEST else []
+
+
 def vendor_named(name: str | None) -> Vendor | None:
     """Return the format of that name."""
     return next((vendor for vendor in vendors() if vendor.name == name), None)
@@ -78,8 +85,8 @@ def units_column(names: Iterable[str]) -> str | None:
 
 def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
     """Return a table of quoted rates without the rows that have no day, but names, codes or units of the currencies."""
-    quoted = [name for name in grid.columns if quote_in(name, vendor) is not None]
-    if len(quoted) < _FEWEST or not grid.is_text(grid.columns[0]) or grid.columns[0] in quoted:
+    quoted = quoted_headers(grid.columns, vendor)
+    if not quoted or not grid.is_text(grid.columns[0]) or grid.columns[0] in quoted:
         return grid
     texts, codes = grid.texts(grid.columns[0])
     has_digit = np.append(np.asarray(pc.match_substring_regex(texts, r"\d"), dtype=bool), False)

@@ -42,7 +42,7 @@ from gamelens.analysis.outside_data.money_units import (
     unit_in,
 )
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.quoted_rates import quote_in, without_names_of_currencies
+from gamelens.analysis.outside_data.quoted_rates import quoted_headers, without_names_of_currencies
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.repeated_rows import (
@@ -156,8 +156,9 @@ class _Looked:
     @cached_property
     def meanings(self) -> dict[str, Meaning]:
         """The meaning of each column."""
+        quoted = quoted_headers(self.grid.columns, self.vendor)
         meanings = {
-            name: _meaning(column_cells, self.vendor, self.stated.get(name))
+            name: _meaning(column_cells, self.vendor, self.stated.get(name), is_quoted=name in quoted)
             for name, column_cells in self.cells.items()
         }
         meanings = _with_one_network(meanings, self.vendor)
@@ -536,7 +537,9 @@ def _stated_roles(roles: Mapping[str, RoleArgument], grid: Grid) -> dict[str, Me
     return found
 
 
-def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning | None) -> Meaning:
+def _meaning(
+    column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning | None, *, is_quoted: bool = False
+) -> Meaning:
     """Return the first meaning that the cells do not contradict."""
     if stated is not None:
         return stated
@@ -549,7 +552,7 @@ def _meaning(column_cells: ColumnCells, vendor: Vendor | None, stated: Meaning |
         dimension = [Meaning("text", Evidence("text", "header", column_cells.name))]
     if vendor and vendor.table.get("rates_of") and column_cells.is_number and is_currency(column_cells.name.strip()):
         return Meaning("exchange_rate", Evidence("exchange_rate", vendor.name, column_cells.name))
-    if column_cells.is_number and quote_in(column_cells.name, vendor) is not None:
+    if is_quoted and column_cells.is_number:
         return Meaning(
             "exchange_rate", Evidence("exchange_rate", vendor.name if vendor else "header", column_cells.name)
         )
