@@ -35,10 +35,10 @@ _FEWEST: Final = 2  # currencies of a table of rates
 
 
 class Quote(NamedTuple):
-    """What a header says: the price of *units* of the currency *of* in another, "" where the bank alone knows which."""
+    """What a header says: the *price_in* one currency of *units* of another; "" where the bank alone knows in which."""
 
-    of: str
-    in_: str
+    currency: str
+    price_in: str
     units: int
 
 
@@ -50,27 +50,29 @@ def quote_in(header: str, vendor: Vendor | None = None) -> Quote | None:
         for pattern in vendor.table.get("quotes", ()):
             if match := re.fullmatch(pattern, text):
                 said = match.groupdict()
-                of, in_ = (codes.get(said.get(part) or home, said.get(part) or home) for part in ("of", "in"))
-                return _checked(of, in_, said.get("units"))
+                currency, price_in = (
+                    codes.get(said.get(part) or home, said.get(part) or home) for part in ("of", "in")
+                )
+                return _checked(currency, price_in, said.get("units"))
     for pattern in (_BOTH_CODES, _IN_PER, _UNIT_AND_CODE):
         if match := pattern.fullmatch(text):
             said = match.groupdict()
-            of, units = said["of"] or said.get("last"), said.get("units") or said.get("many")
-            return _checked(of or "", said.get("in") or "", units)
+            units = said.get("units") or said.get("many")
+            return _checked(said["of"] or said.get("last") or "", said.get("in") or "", units)
     return None
 
 
-def _checked(of: str, in_: str, units: str | None) -> Quote | None:
-    of, in_ = (_NO_CODES.get(code, code) for code in (of, in_))
-    is_known = is_currency(of) and (not in_ or is_currency(in_)) and of != in_
-    return Quote(of, in_, int(units or 1)) if is_known else None
+def _checked(currency: str, price_in: str, units: str | None) -> Quote | None:
+    currency, price_in = (_NO_CODES.get(code, code) for code in (currency, price_in))
+    is_known = is_currency(currency) and (not price_in or is_currency(price_in)) and currency != price_in
+    return Quote(currency, price_in, int(units or 1)) if is_known else None
 
 
 def quoted_headers(headers: Sequence[str], vendor: Vendor | None = None) -> list[str]:
     """Return the headers of rates, none where they are all of one currency: 1 USD and 10 USD are prices."""
     quotes = {header: quote for header in headers if (quote := quote_in(header, vendor)) is not None}
     is_of_bank = vendor is not None and "rates_in" in vendor.table
-    return [*quotes] if is_of_bank or len({quote.of for quote in quotes.values()}) >= _FEWEST else []
+    return [*quotes] if is_of_bank or len({quote.currency for quote in quotes.values()}) >= _FEWEST else []
 
 
 def vendor_named(name: str | None) -> Vendor | None:
@@ -107,19 +109,19 @@ def dollars_by_quotes(
     """
     pairs: dict[tuple[str, str], str] = {}
     for name, quote, _ in quoted:
-        if (other := pairs.setdefault((quote.of, quote.in_), name)) != name:
-            rule = f"has two columns of rates of {quote.of}, {other} and {name}: "
+        if (other := pairs.setdefault((quote.currency, quote.price_in), name)) != name:
+            rule = f"has two columns of rates of {quote.currency}, {other} and {name}: "
             raise BadQuery("rate", source, f'{rule}gl.read_table("{source}", roles={{"{name}": "text"}}) leaves one')
-    prices = [(quote.of, quote.in_, values / quote.units) for _, quote, values in quoted]
+    prices = [(quote.currency, quote.price_in, values / quote.units) for _, quote, values in quoted]
     known: dict[str, Series[Any]] = {"USD": Series(dtype="float64")}
     for _ in range(2):  # the home currency by its dollar first, then all others by the home currency
-        for of, in_, price in prices:
-            if in_ in known and of not in known:
-                known[of] = price if in_ == "USD" else price * known[in_]
-            elif of in known and in_ not in known:
-                known[in_] = 1 / price if of == "USD" else known[of] / price
+        for currency, price_in, price in prices:
+            if price_in in known and currency not in known:
+                known[currency] = price if price_in == "USD" else price * known[price_in]
+            elif currency in known and price_in not in known:
+                known[price_in] = 1 / price if currency == "USD" else known[currency] / price
     if len(known) == 1:
-        home = next((in_ for _, in_, _ in prices if in_), "one currency")
+        home = next((price_in for _, price_in, _ in prices if price_in), "one currency")
         raise BadQuery("rate", source, f"has rates in {home}, and none of US dollars: pass a file that has both")
     found = {code: rates for code, rates in known.items() if code not in ("USD", "")}
     for code, rates in found.items():

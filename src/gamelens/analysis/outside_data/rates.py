@@ -142,16 +142,16 @@ def _rates_of(table: OutsideTable) -> DataFrame:
         if (quote := quote_in(column.name, vendor)) is not None
     ]
     plain = [number for number in numbers if is_currency(number.name.strip())]
-    if any(not quote.in_ for _, quote, _ in quoted):  # USD beside 100 JPY
+    if any(not quote.price_in for _, quote, _ in quoted):  # USD beside 100 JPY
         quoted += [(number.name, Quote(number.name.strip(), "", 1), _by_day(number, days)) for number in plain]
     pairs = {column.name: pair for column in numbers if (pair := is_exchange(column.name))}
     if not quoted and any("USD" not in pair for pair in pairs.values()):  # EUR/NOK beside USD/NOK
         for column in [column for column in numbers if column.name in pairs]:
             rates = _by_day(column, days)
-            of, in_ = pairs[column.name]
-            usual = float(USD_PER_UNIT[of]) / float(USD_PER_UNIT[in_])
-            of, in_ = (in_, of) if _is_upside_down(float(rates.median()), usual) else (of, in_)
-            quoted.append((column.name, Quote(of, in_, 1), rates))
+            pair = pairs[column.name]
+            usual = float(USD_PER_UNIT[pair[0]]) / float(USD_PER_UNIT[pair[1]])
+            first, second = reversed(pair) if _is_upside_down(float(rates.median()), usual) else pair
+            quoted.append((column.name, Quote(first, second, 1), rates))
     if quoted:
         found = dollars_by_quotes(quoted, table.source, USD_PER_UNIT)
     elif codes and numbers:
