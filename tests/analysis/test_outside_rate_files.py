@@ -118,3 +118,11 @@ def test_prices_of_one_currency_are_no_rates(file: WriteFile) -> None:
     """Purchases by what they cost."""
     table = gl.read_table(file("Date,1 USD,10 USD\n2026-11-01,5,2\n2026-11-02,6,1\n2026-11-03,7,4\n"))
     assert not table.of_role("exchange_rate")
+
+
+def test_rates_of_a_bank_with_names_of_its_own_are_renamed_as_the_refusal_says(file: WriteFile) -> None:
+    path = file("Date,XUDLUSS,XUDLERS\n2026-10-28,1.3301,1.1420\n2026-10-29,1.3310,1.1425\n2026-10-30,1.3311,1.1426\n")
+    with pytest.raises(BadQuery, match=r"frame\.rename\(columns=\{'XUDLUSS': 'usd_per_eur'\}\)"):
+        DailyRates(path)
+    renamed = gl.read_table(path).frame.rename(columns={"XUDLUSS": "usd_per_gbp"})
+    assert _rate(renamed, "GBP", "2026-10-30") == pytest.approx(1.3311)

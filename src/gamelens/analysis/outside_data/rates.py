@@ -167,7 +167,10 @@ def _rates_of(table: OutsideTable) -> DataFrame:
         named = {number.name.strip(): _by_day(number, days) for number in plain}
         found |= _rates_of_named(named, table) if named else {}
     if not found:
-        rule = "has no rates that can be told: call its columns usd_per_eur, 1EUR or EUR/USD, "
+        rule = "has no rates that can be told: call its columns usd_per_eur, eur_per_usd or EUR/USD, "
+        if numbers:
+            named = {numbers[0].name: "usd_per_eur"}
+            rule += f"rate=gl.read_table({table.source!r}).frame.rename(columns={named!r}), "
         rule += "or have one column of currencies and one of rates"
         raise BadQuery("rate", table.source, rule, [column.name for column in table.columns])
     by_day = DataFrame(found).rename_axis("day").sort_index()
