@@ -79,6 +79,24 @@ def test_the_code_that_a_refusal_of_nested_objects_names_works(tmp_path: Path, n
     assert table.column("metrics.costMicros").values.tolist() == [2.5, 2.5]
 
 
+@pytest.mark.parametrize(
+    "whole",
+    [
+        [["date", "cost_usd"], ["2026-11-01", 1], ["2026-11-02", 2]],
+        {"date": ["2026-11-01", "2026-11-02"], "cost_usd": [1, 2]},
+        {"rows": [{"date": "2026-11-01", "cost_usd": 1}, {"date": "2026-11-02", "cost_usd": 2}], "report": "spend"},
+    ],
+)
+def test_the_code_for_lists_and_columns_works(tmp_path: Path, whole: Any) -> None:
+    path = _written(tmp_path, "a.json", json.dumps(whole))
+    with pytest.raises(BadQuery) as refused:
+        gl.read_table(path)
+    step = re.fullmatch(r".*import ([\w, ]+) and pass (.+)", refused.value.rule)
+    assert step is not None
+    frame = eval(step[2], {"pd": pd, **{module: __import__(module) for module in step[1].split(", ")}})
+    assert outside_data.in_dollars(gl.read_table(frame))["spend"].sum() == 3
+
+
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     path = _written(tmp_path, "a.jsonl", _lines(FLAT) + '{"date": "2026-11\n')
     with pytest.raises(BadQuery, match="line 4 is none"):

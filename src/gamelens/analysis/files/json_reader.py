@@ -36,7 +36,7 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
     text = utf8(path, unpacked(path), encoding).decode().strip()
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     try:
-        whole = json.loads(text) if len(lines) != 1 or not text.startswith("{") else None
+        whole = json.loads(text)  # also one object alone
     except ValueError as error:
         if not text.startswith("{"):
             if not is_json:  # a header in brackets
@@ -47,13 +47,17 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
         rows, numbers = _rows_of_lines(path, lines, is_json=is_json), [number for number, _ in lines]
         if rows is None:
             return None
-        if len(rows) == 1 and (inner := _list_within(rows[0])):
-            raise _nested(path, f'pd.json_normalize(json.loads({_reads(path)})["{inner}"])')
         step = f"pd.json_normalize([json.loads(line) for line in {_reads(path)}.splitlines() if line.strip()])"
     elif isinstance(whole, list):
         rows, numbers = whole, [*range(1, len(whole) + 1)]
         if not rows or not all(isinstance(row, dict) for row in rows):
-            raise BadQuery("other", path.name, "is a JSON array of something else than objects, which are no rows")
+            step = (
+                "where these are lists below one of names, import json, pathlib and pass pd.DataFrame({rows}[1:], columns={rows}[0])"
+            )
+            step = step.replace("{rows}", f"json.loads({_reads(path)})")
+            raise BadQuery(
+                "other", path.name, f"is a JSON array of something else than objects, which are no rows: {step}"
+            )
         inner = _list_within(rows[0])
         argument = f', record_path="{inner}"' if inner and all(_list_within(row) == inner for row in rows) else ""
         step = f"pd.json_normalize(json.loads({_reads(path)}){argument})"
@@ -61,6 +65,8 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
         rows, numbers = [whole], [1]
         inner = _list_within(whole)
         step = f"pd.json_normalize(json.loads({_reads(path)})" + (f'["{inner}"])' if inner else ")")
+        if all(isinstance(value, list) for value in whole.values()) and not inner:  # a list for each column
+            step = f"pd.DataFrame(json.loads({_reads(path)}))"
     else:
         raise BadQuery("other", path.name, "is JSON without objects, which would be its rows")
     if any(isinstance(value, (dict, list)) and value for row in rows for value in row.values()):

@@ -26,7 +26,7 @@ from gamelens.analysis.outside_data.quoted_rates import (
     units_column,
     vendor_named,
 )
-from gamelens.analysis.outside_data.roles import Evidence, is_exchange
+from gamelens.analysis.outside_data.roles import Evidence, Vendor, is_exchange
 from gamelens.analysis.outside_data.table_reading import understood
 from gamelens.errors import BadQuery
 from gamelens.wire.currencies import RATES_AS_OF, USD_PER_UNIT
@@ -136,22 +136,9 @@ def _rates_of(table: OutsideTable) -> DataFrame:
         raise unread[0]
     codes = table.of_role("currency")
     found: dict[str, Series[Any]] = {}
-    quoted = [
-        (column.name, quote, _by_day(column, days))
-        for column in numbers
-        if (quote := quote_in(column.name, vendor)) is not None
-    ]
     plain = [number for number in numbers if is_currency(number.name.strip())]
-    if any(not quote.price_in for _, quote, _ in quoted):  # USD beside 100 JPY
-        quoted += [(number.name, Quote(number.name.strip(), "", 1), _by_day(number, days)) for number in plain]
     pairs = {column.name: pair for column in numbers if (pair := is_exchange(column.name))}
-    if not quoted and any("USD" not in pair for pair in pairs.values()):  # EUR/NOK beside USD/NOK
-        for column in [column for column in numbers if column.name in pairs]:
-            rates = _by_day(column, days)
-            pair = pairs[column.name]
-            usual = float(USD_PER_UNIT[pair[0]]) / float(USD_PER_UNIT[pair[1]])
-            first, second = reversed(pair) if _is_upside_down(float(rates.median()), usual) else pair
-            quoted.append((column.name, Quote(first, second, 1), rates))
+    quoted = _quoted(numbers, plain, pairs, days, vendor)
     if quoted:
         found = dollars_by_quotes(quoted, table.source, USD_PER_UNIT)
     elif codes and numbers:
@@ -168,9 +155,9 @@ def _rates_of(table: OutsideTable) -> DataFrame:
         found |= _rates_of_named(named, table) if named else {}
     if not found:
         rule = "has no rates that can be told: call its columns usd_per_eur, eur_per_usd or EUR/USD, "
-        if numbers:
-            named = {numbers[0].name: "usd_per_eur"}
-            rule += f"rate=gl.read_table({table.source!r}).frame.rename(columns={named!r}), "
+        for column in numbers[:1]:
+            called = {column.name: "usd_per_eur"}
+            rule += f"rate=gl.read_table({table.source!r}).frame.rename(columns={called!r}), "
         rule += "or have one column of currencies and one of rates"
         raise BadQuery("rate", table.source, rule, [column.name for column in table.columns])
     by_day = DataFrame(found).rename_axis("day").sort_index()
@@ -179,6 +166,34 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     ends = table.ends.groupby(days).max()  # the rate of a month holds on each of its days
     of_day = {day: start for start in by_day.index for day in pd.date_range(start, ends[start] - _DAY, freq="D")}
     return by_day.loc[[*of_day.values()]].set_axis(pd.DatetimeIndex([*of_day], name="day")).sort_index()
+
+
+def _quoted(
+    numbers: list[OutsideColumn],
+    plain: list[OutsideColumn],
+    pairs: Mapping[str, tuple[str, str]],
+    days: Series[Any],
+    vendor: Vendor | None,
+) -> list[tuple[str, Quote, Series[Any]]]:
+    """Return the columns that quote a rate with it, and their prices by day.
+
+    USD alone, one of *plain*, is one beside 100 JPY, and so is EUR/NOK, one of *pairs*, beside USD/NOK.
+    """
+    quoted = [
+        (column.name, quote, _by_day(column, days))
+        for column in numbers
+        if (quote := quote_in(column.name, vendor)) is not None
+    ]
+    if any(not quote.price_in for _, quote, _ in quoted):
+        quoted += [(number.name, Quote(number.name.strip(), "", 1), _by_day(number, days)) for number in plain]
+    if quoted or all("USD" in pair for pair in pairs.values()):
+        return quoted
+    for column in [column for column in numbers if column.name in pairs]:
+        rates, pair = _by_day(column, days), pairs[column.name]
+        usual = float(USD_PER_UNIT[pair[0]]) / float(USD_PER_UNIT[pair[1]])
+        first, second = reversed(pair) if _is_upside_down(float(rates.median()), usual) else pair
+        quoted.append((column.name, Quote(first, second, 1), rates))
+    return quoted
 
 
 def _by_day(column: OutsideColumn, days: Series[Any]) -> Series[Any]:
