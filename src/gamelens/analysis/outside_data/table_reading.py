@@ -971,7 +971,7 @@ def _without_merged_cells(looked: _Looked) -> _Looked:
         is_day = role in ("day", "start", "end")
         if cells[name].is_typed and not is_day:
             continue
-        is_day &= not _are_of_events(name, looked)
+        is_day = is_day and not _are_of_events(name, looked)
         codes = cells[name].codes
         if is_day or (place == 0 and role in KEYS and are_merged(codes)):
             keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
