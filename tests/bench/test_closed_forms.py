@@ -21,7 +21,7 @@ from statsmodels.stats.meta_analysis import combine_effects
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import confint_proportions_2indep
 
-from gamelens.analysis.experiments.arm_pairs import _variance
+from gamelens.analysis.experiments.arm_pairs import _covariance
 from gamelens.analysis.retention.cohort_triangles import CohortTriangle
 from gamelens.analysis.retention.day_variation import day_variance
 from gamelens.analysis.significance import false_discovery, holm
@@ -75,7 +75,7 @@ def weighted_days(rng: np.random.Generator) -> tuple[Callable[[], Any], Callable
     values, weights = rng.normal(size=60), rng.integers(50, 500, 60).astype("float64")
     design = np.ones((60, 1))
     return (
-        lambda: _variance(values, weights)[0],
+        lambda: _covariance(values[None, :], weights)[0][0, 0],
         lambda: WLS(values, design, weights=weights).fit(cov_type="HC2").cov_params()[0, 0],
     )
 

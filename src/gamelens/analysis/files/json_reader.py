@@ -51,10 +51,9 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
     elif isinstance(whole, list):
         rows, numbers = whole, [*range(1, len(whole) + 1)]
         if not rows or not all(isinstance(row, dict) for row in rows):
-            step = (
-                "where these are lists below one of names, import json, pathlib and pass pd.DataFrame({rows}[1:], columns={rows}[0])"
-            )
-            step = step.replace("{rows}", f"json.loads({_reads(path)})")
+            read = f"json.loads({_reads(path)})"
+            step = "where these are lists below one of names, import json, pathlib and pass "
+            step += f"pd.DataFrame({read}[1:], columns={read}[0])"
             raise BadQuery(
                 "other", path.name, f"is a JSON array of something else than objects, which are no rows: {step}"
             )
