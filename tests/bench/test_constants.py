@@ -7,7 +7,7 @@ larger in a copy of the source, and the figures that moved.
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -15,6 +15,9 @@ from docs.constants import Constant, constants
 from support.changed_constants import METHODS_OF, SENSITIVITY, sensitivities
 
 CHECKED = [constant for constant in constants() if constant.topic in METHODS_OF]
+
+MOVE_NOTHING: Final = frozenset({("over_days.py", "_CLEARER")})
+"""A multiple of a p-value, which differs by orders of magnitude between changes: a fifth of it decides none of them."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +34,8 @@ def test_a_constant_matters(constant: Constant, rows: dict[tuple[str, str], dict
     if row is None:
         pytest.skip(f"nobody changed it yet: make methods CONSTANT={constant.name}")
     assert row["value"] == constant.value, "make methods has not been run since it changed"
-    assert (row["moves"] == 0) == (constant.kind == "Numerical"), f"it moves {row['moves']} of {row['of']} figures"
+    moves_nothing = constant.kind == "Numerical" or (constant.path, constant.name) in MOVE_NOTHING
+    assert (row["moves"] == 0) == moves_nothing, f"it moves {row['moves']} of {row['of']} figures"
 
 
 def test_the_file_has_what_the_source_does() -> None:
