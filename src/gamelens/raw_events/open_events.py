@@ -401,7 +401,7 @@ def open_events(
             first event of each player is the install, for which all events are read; with BigQuery only if you say
             "first events".
         columns: the names that columns have in *events*, by ours: {"ts": "sent_at"}. None leaves one out. `day` is a
-            date at most a day from that of `ts`, by which the table is partitioned.
+            date by which the table is partitioned, at most a day from the date of `ts`.
         player_columns: the same for *players*.
         unique: whether no event is repeated. Else the first copy to arrive of each `event_uuid` of a game counts, for
             which all events are read.

@@ -175,7 +175,7 @@ def unpacked(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
 
 
 def opened(path: Path) -> Any:
-    """Open the bytes of a file, those of a packed one unpacked.
+    """Open the bytes of a file, and unpack a packed one.
 
     Raises:
         BadQuery: it is an archive of several files.

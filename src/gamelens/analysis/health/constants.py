@@ -76,7 +76,7 @@ CAP: Final = 2.5
 Experiment: intervals after one doubled day, and falls that are found; without a cap one such day hides the next fall.
 """
 CAPPED_TO_SIGMA: Final = 1.0114
-"""Factor that makes the spread of days, once those beyond `CAP` are pulled in, that of all days again.
+"""Factor by which the spread of days, once days beyond `CAP` are pulled in, is as large as before.
 
 Derived: 1 over the root of the mean of min(x, CAP) squared, x normal: 1 - 2 (CAP f(CAP) + (1 - CAP^2) F(-CAP)).
 """

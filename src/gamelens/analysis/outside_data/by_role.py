@@ -31,7 +31,7 @@ _HOWS: Final[dict[str, frozenset[str]]] = {
 _OF_A_DAY: Final = frozenset({"stock", "cumulative"})
 """Roles that are added up within a day, whatever is done over days."""
 _ONE_A_DAY: Final = frozenset({"rank", "rate", "price", "distinct"})
-"""Roles of which a day has one value."""
+"""Roles that have one value a day."""
 _MOST_NAMED: Final = 20  # texts in a step
 _EQUAL: Final = frozenset({"distinct", "number", "cumulative", "stock"})
 """Roles whose equal values do not pass: two campaigns may each reach 100 players."""

@@ -166,7 +166,7 @@ def superseded_rows(
         grid: the table.
         meanings: what its columns are.
         cells: their cells.
-        exported: columns of times of the exports, the first of which orders them.
+        exported: columns of times of the exports; the first orders them.
         last: whether the last export stays, not the first.
     """
     none = np.zeros(len(grid.rows), dtype=bool)

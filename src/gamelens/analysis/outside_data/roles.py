@@ -485,7 +485,7 @@ class ColumnCells:
 
 
 def _months_and_ranges(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
-    """Return the periods of texts of which some are months and some ranges of days: Kasım 2026, 1-15 Kasım 2026."""
+    """Return the periods of texts, some months and some ranges of days: Kasım 2026, 1-15 Kasım 2026."""
     if len(texts) > _TRIED:
         return None
     are_ranges = np.array([ranges_of([text.strip()]) is not None for text in texts], dtype=bool)

@@ -128,7 +128,7 @@ def _is_tax(header: str) -> bool:
 
 
 def _adds_up(whole: OutsideColumn, parts: Sequence[OutsideColumn]) -> bool:
-    """Return whether *whole* is the sum of *parts* in nearly all rows, the second of which is a tax."""
+    """Return whether *whole* is the sum of *parts*, an amount and its tax, in nearly all rows."""
     total, *numbers = [
         column.values.astype("float64").to_numpy(dtype="float64", na_value=np.nan) for column in (whole, *parts)
     ]

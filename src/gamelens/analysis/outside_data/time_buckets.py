@@ -130,7 +130,7 @@ def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[pd.Timestamp]
 
 
 def uncovered_buckets(frame: DataFrame, timestamps: Series[Any], periods: Periods) -> list[Interval]:
-    """Return what the frame counts in those of its buckets whose days the rows of an outside table cover only in part.
+    """Return what the frame counts in buckets whose days an outside table covers only in part.
 
     Where most days between the first row and the last have none, as in a list of payments, the days before and after
     them may have none either: these cover all.

@@ -55,7 +55,7 @@ class EventTables(Protocol):
     Attributes:
         dialect: the words of the engine (`plain_sql.DIALECTS`).
         name: the place of the events, for receipts.
-        views: those of the tables that statements must state, each as a SELECT in plain SQL.
+        views: the tables that statements must state, each as a SELECT in plain SQL.
         bytes_billed: the bytes that were billed for all statements so far; 0 where no bytes are.
     """
 

@@ -249,7 +249,7 @@ class _Arrivals(NamedTuple):
     Attributes:
         fragments: JSON fragments, shape (n, 3).
         sent_s: time of arrival, in epoch seconds.
-        client_ts: time of the event, that of the arrival where its own cannot be true.
+        client_ts: time of the event, or of the arrival where its own cannot be true.
         player: number of the player.
         country, build, publisher: what the player's device says.
         is_counted: whether it counts; a repeated event does not.
@@ -344,7 +344,7 @@ def _json_lines(events: _Arrivals, game_id: str) -> dict[Path, bytes]:
 
 
 def _wrappers(events: _Arrivals, cents: Ints, game_id: str) -> tuple[Fragments, Ints]:
-    """Return the different wrappers of events, from the arrival to the data, and the place of that of each event."""
+    """Return the different wrappers of events, from the arrival to the data, and the place of the one that an event has."""
     order = np.argsort(events.player, kind="stable")  # by player, in the order of arrival
     of_player = events.player[order]
     group = np.cumsum(run_starts(of_player)) - 1
