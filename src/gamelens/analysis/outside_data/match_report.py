@@ -209,7 +209,7 @@ def cut_short(df: DataFrame, matched_keys: DataFrame) -> list[str]:
 
 
 def uncovered(df: DataFrame, matched_keys: DataFrame, pairs: Mapping[str, str], table: OutsideTable) -> list[str]:
-    """Return a warning if amounts or counts of a table stand beside weeks or months, and it has only some of their days."""
+    """Return a warning if amounts or counts of a table with some days of a week or month stand beside all of it."""
     times = [name for name in matched_keys if is_datetime64_any_dtype(matched_keys[name])]
     is_of_rows = bool(times) and pairs[str(times[0])] == table.periods.column
     if not is_of_rows or table.interval is None or not table.of_role("amount", "count"):

@@ -221,7 +221,7 @@ def _by_pair(column: OutsideColumn, pair: tuple[str, str], rates: Series[Any]) -
 def _rates_by_code(
     table: OutsideTable, codes: list[OutsideColumn], numbers: list[OutsideColumn], days: Series[Any], home: str
 ) -> dict[str, Series[Any]]:
-    """Return the rates of a table with a column of currencies and one of rates, which a bank states in its *home* currency.
+    """Return the rates of a table with a column of currencies and one of rates, in a bank's *home* currency.
 
     Raises:
         BadQuery: several columns may be the rates, or nothing tells their direction.

@@ -344,7 +344,7 @@ def _json_lines(events: _Arrivals, game_id: str) -> dict[Path, bytes]:
 
 
 def _wrappers(events: _Arrivals, cents: Ints, game_id: str) -> tuple[Fragments, Ints]:
-    """Return the different wrappers of events, from the arrival to the data, and the place of the one that an event has."""
+    """Return the different wrappers of events, from the arrival to the data, and which of them an event has."""
     order = np.argsort(events.player, kind="stable")  # by player, in the order of arrival
     of_player = events.player[order]
     group = np.cumsum(run_starts(of_player)) - 1
