@@ -167,7 +167,7 @@ def rounds_by_session(sessions: Sessions, *, game: GameProfile, rng: np.random.G
 def lost_sessions(
     sessions: Sessions, players: Players, *, game: GameProfile, scenario: Scenario, rng: np.random.Generator
 ) -> Flags:
-    """Draw the sessions of which no event is sent, because the SDK is broken."""
+    """Draw the sessions that send no event, because the SDK is broken."""
     lost = np.zeros(len(sessions.player), dtype=np.bool_)
     for incident in scenario.incidents_of(game):
         if isinstance(incident, LostSessions):
