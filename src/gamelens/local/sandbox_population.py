@@ -40,7 +40,7 @@ class PopulationRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Scenario, version of the simulator, seed, players, days and last day identify it. Inits of real clients are among
     the requests. A population that was written and not sent has none, and one that was only played has no bytes sent.
-    *loaded* are events that were put into the lake as columns, beside the events of requests.
+    *loaded* counts events that were put into the lake as columns; *events* does not.
     """
 
     scenario: str

@@ -110,7 +110,7 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
 def load(state: Path, organisation: str, *, processed_ms: int) -> None:
     """Make the files in `LOADED` of *state* the lake of *organisation*, which has no events.
 
-    They are Parquet files with the columns of `lake_schema.EVENT_COLUMNS`, named so that they are in the order of days.
+    They are Parquet files with the columns of `lake_schema.EVENT_COLUMNS`, named in the order of days.
 
     Raises:
         Refused: the engine or the disk failed; the lake is as before.

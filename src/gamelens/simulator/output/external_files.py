@@ -6,7 +6,7 @@ publishers the players were bought from, and a game ranks high in the store whil
 with the same last day gives the same bytes.
 
     ad_spend.csv        Day, Game, Channel, Geo, Spend   in euros, Britain is "UK", a few lines are billed in two parts
-    holidays.csv        date, country, holiday           by rules, and by the scenario
+    holidays.csv        date, country, holiday           by rules of dates, and from the scenario
     store_rank.csv      Date, App, Country, Rank         the store of one country; beyond the chart it says "200+"
     exchange_rates.csv  date, usd_per_eur, usd_per_gbp   no rates on Saturdays and Sundays, as banks have it
     google_ads.csv      the part of Google Ads as its own export: lines above, a column of currencies, a total
