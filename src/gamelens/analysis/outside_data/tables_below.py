@@ -72,8 +72,8 @@ def _header_among(grid: Grid) -> int | None:
         name: np.append(np.asarray(pc.match_substring_regex(distinct, r"\d"), dtype=bool), False)
         for name, (distinct, _) in texts.items()
     }
-    if all(digits[:-1].all() for digits in has_digit.values()):
-        return None
+    if not any(digits[:-1].any() and not digits[:-1].all() for digits in has_digit.values()):
+        return None  # no column of numbers has a word
     is_words = np.ones(len(grid.rows), dtype=bool)
     in_numbers = np.zeros(len(grid.rows), dtype=bool)
     for name in grid.columns:
