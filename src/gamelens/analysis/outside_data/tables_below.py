@@ -72,10 +72,10 @@ def _header_among(grid: Grid) -> int | None:
         name: np.append(np.asarray(pc.match_substring_regex(distinct, r"\d"), dtype=bool), False)
         for name, (distinct, _) in texts.items()
     }
-    if all(digits[:-1].all() for digits in has_digit.values()):
-        return None
+    if not any(digits[:-1].any() and not digits[:-1].all() for digits in has_digit.values()):
+        return None  # no column of numbers has a word
     is_words = np.ones(len(grid.rows), dtype=bool)
-    in_numbers = np.zeros(len(grid.rows), dtype="int64")
+    in_numbers = np.zeros(len(grid.rows), dtype=bool)
     for name in grid.columns:
         if name not in texts:
             is_words &= ~grid.cells.column(name).is_valid().to_numpy()
@@ -84,8 +84,8 @@ def _header_among(grid: Grid) -> int | None:
         are_digits, is_there = has_digit[name][codes], codes >= 0
         is_words &= ~are_digits
         if are_digits.sum() >= _SHARE * is_there.sum():
-            in_numbers += is_there & ~are_digits
-    for place in np.flatnonzero(is_words & (in_numbers > 0))[:_MOST].tolist():
+            in_numbers |= is_there & ~are_digits
+    for place in np.flatnonzero(is_words & in_numbers)[:_MOST].tolist():
         cells = {
             name: distinct[int(codes[place])].as_py() for name, (distinct, codes) in texts.items() if codes[place] >= 0
         }

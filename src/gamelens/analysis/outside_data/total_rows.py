@@ -95,8 +95,10 @@ def _nameless_last_row(
     none = np.zeros(len(mask), dtype=bool)
     if not len(mask) or mask[-1]:
         return none
-    rows = (grid.rows == grid.rows[-1]) & ~mask
     names = [name for name in _naming_columns(grid, meanings, cells) if not cells[name].is_typed]
+    if not any(cells[name].codes[-1] < 0 for name in names):
+        return none
+    rows = (grid.rows == grid.rows[-1]) & ~mask
     lacks = [
         name for name in names if (cells[name].codes[rows] < 0).all() and (cells[name].codes[~rows & ~mask] >= 0).all()
     ]
