@@ -78,8 +78,7 @@ def _units_of_rows(table: OutsideTable) -> NDArray[np.float64]:
     name = units_column(column.name for column in table.columns)
     if name is None or not is_numeric_dtype(table.column(name).values):
         return np.ones(len(table.rows))
-    units: NDArray[np.float64] = table.column(name).values.astype("float64").to_numpy(dtype="float64", na_value=1.0)
-    return units
+    return np.asarray(table.column(name).values.astype("float64").fillna(1.0), dtype="float64")
 
 
 def prices_of_one(table: OutsideTable, rates: OutsideColumn) -> Series[Any]:
