@@ -531,6 +531,24 @@ def test_numbers_below_a_line_of_lakhs_are_asked_about_by_a_join(tmp_path: Path,
         ("in €k", 1e3),
         ("USD M", 1e6),
         ("Spend, €m", 1e6),
+        ("หน่วย: พันบาท", 1e3),
+        ("(หน่วย : ล้านบาท)", 1e6),
+        ("Одиниця виміру: тис. грн", 1e3),
+        ("kwoty w tys. zł", 1e3),
+        ("(단위: 천원)", 1e3),
+        ("(단위: 백만원)", 1e6),
+        ("Đơn vị: nghìn đồng", 1e3),
+        ("ποσά σε χιλ. ευρώ", 1e3),
+        ("Birim: bin TL", 1e3),
+        ("dalam jutaan rupiah", 1e6),
+        ("המחירים באלפי שקלים", 1e3),
+        ("المبالغ بآلاف الدولارات", 1e3),
+        ("राशि लाख रुपये में", 1e5),
+        ("belopp i tkr", 1e3),
+        ("Valores em R$ mil", 1e3),
+        ("ngân sách tháng 11", None),
+        ("인천 지사 광고비", None),
+        ("Ribu Studio", None),
         ("all figures in EUR", None),
         ("Team EUR", None),
     ],
@@ -564,3 +582,15 @@ def test_columns_of_codes_that_differ_are_both_proposed(tmp_path: Path) -> None:
         outside_data.in_dollars(path)
     for named, spent in (("account currency", 31), ("billing currency", 30)):
         assert outside_data.in_dollars(path, currency=named, rate={"EUR": 1.1})["spend"].sum() == spent
+
+
+def test_a_multiple_joined_to_its_currency_names_both(tmp_path: Path) -> None:
+    """Thousand baht are baht, in a line as in a header."""
+    path = tmp_path / "media.csv"
+    path.write_text("หน่วย: พันบาท,\n,\nDate,Cost\n2026-11-01,511\n2026-11-02,1022\n", encoding="utf-8")
+    table = gl.read_table(path, roles={"Cost": {"role": "cost", "scale": 1000}})
+    assert table.column("Cost").currency == "THB"
+    assert table.column("Cost").values.sum() == 1_533_000
+    path.write_text("Date,Cost (พันบาท)\n2026-11-01,511\n2026-11-02,1022\n", encoding="utf-8")
+    assert gl.read_table(path).column("Cost (พันบาท)").currency == "THB"
+    assert gl.read_table(path).column("Cost (พันบาท)").values.sum() == 1_533_000

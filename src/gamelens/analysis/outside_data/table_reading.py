@@ -37,6 +37,7 @@ from gamelens.analysis.outside_data.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
     MoneyUnit,
+    multiple_in_script,
     multiple_of_counts,
     multiple_of_rupees,
     unit_in,
@@ -474,8 +475,9 @@ def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
         unit = multiple_of_counts(column_cells.name, folded_header)
         return unit if unit is not None and unit.scale > 1 else MoneyUnit(1.0, "")
     is_money = meaning.role in HAS_MONEY or _is_money_rate(meaning, column_cells)
-    of_rupees = multiple_of_rupees(column_cells.name) if meaning.role == "amount" else None
-    of_money = of_rupees or (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None)
+    is_amount = meaning.role == "amount"
+    named = multiple_of_rupees(column_cells.name) or multiple_in_script(column_cells.name) if is_amount else None
+    of_money = named or (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None)
     return of_money or MoneyUnit(1.0, "")
 
 
