@@ -594,3 +594,35 @@ def test_a_multiple_joined_to_its_currency_names_both(tmp_path: Path) -> None:
     path.write_text("Date,Cost (พันบาท)\n2026-11-01,511\n2026-11-02,1022\n", encoding="utf-8")
     assert gl.read_table(path).column("Cost (พันบาท)").currency == "THB"
     assert gl.read_table(path).column("Cost (พันบาท)").values.sum() == 1_533_000
+
+
+@pytest.mark.parametrize(
+    ("headers", "line"),
+    [
+        ("Den;Kampaň;Prokliky;Průměrná CPC;Cena;Konverze", "Částky jsou uvedeny v Kč bez DPH"),
+        ("Tag;Kampagne;Klicks;CPC;Preis;Conversions", "Alle Beträge in EUR"),
+        ("Jour;Campagne;Clics;CPC;Prix;Conversions", "Montants en EUR"),
+        ("Dzień;Kampania;Kliknięcia;CPC;Cena;Konwersje", "Kwoty w zł netto"),
+    ],
+)
+def test_the_price_of_an_ad_report_is_its_cost(tmp_path: Path, headers: str, line: str) -> None:
+    """It grows with the clicks, and nothing else is an amount; the price of one click does not."""
+    path, names = tmp_path / "report.csv", headers.split(";")
+    clicks = (155, 384, 80, 140, 368, 98, 301)
+    rows = [(count, count * (3 + count % 7 / 10), count // 9) for count in clicks]
+    days = [f"2026-10-0{day};Harbor" for day in range(1, 8)]
+    written = [
+        f"{day};{a};{b / a:.2f};{b:.2f};{c}".replace(".", ",") for day, (a, b, c) in zip(days, rows, strict=True)
+    ]
+    path.write_text("\n".join([line, "", headers, *written, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.column(names[4]).role == "amount"
+    assert (table.column(names[2]).role, table.column(names[5]).role) == ("count", "count")
+    currency = table.column(names[4]).currency
+    assert currency in ("CZK", "EUR", "PLN")
+    spent = outside_data.in_dollars(path, rate={currency: 1})["spend"].sum()
+    assert spent == pytest.approx(sum(round(b, 2) for _, b, _ in rows))
+    rows = [(count, count * (3 + count % 4), count // 9) for count in clicks]
+    of_one = [f"{day};{a};{b // a},00;{b // a},00;{c}" for day, (a, b, c) in zip(days, rows, strict=True)]
+    path.write_text("\n".join([line, "", headers, *of_one, ""]), encoding="utf-8")
+    assert gl.read_table(path).column(names[4]).role == "price"
