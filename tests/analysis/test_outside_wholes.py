@@ -169,3 +169,32 @@ def test_regions_below_their_countries_are_left_out_and_not_asked_about(file: Ca
         assert len(table.rows) == 3 * 8
         assert table.column(name).problem is None
         assert table.column(name).values.sum() == 105.75 * 8
+
+
+@pytest.mark.parametrize(
+    ("header", "role"),
+    [
+        ("Active Standard Price Subscriptions", "stock"),
+        ("Active paying subscribers", "stock"),
+        ("Aktive bezahlte Abos", "stock"),
+        ("Abonnements payants actifs", "stock"),
+        ("Suscripciones activas", "stock"),
+        ("Active subscription price", "price"),
+        ("New subscriptions", "count"),
+    ],
+)
+def test_subscriptions_that_are_active_are_a_stock(header: str, role: str) -> None:
+    """Whatever words stand within."""
+    assert next(header_meanings(header)).role == role
+
+
+def test_unit_prices_of_a_subscription_report_are_weighted_and_its_counts_added_over_rows() -> None:
+    """A price of one subscription is no income: the report has no amounts."""
+    path = Path(__file__).parent / "vendor_samples/app_store_subscriptions.txt"
+    frame = pd.DataFrame({"country_code": ["US", "DE", "FR"], "new_users": [1, 1, 1]})
+    columns = ["Active Standard Price Subscriptions", "Developer Proceeds"]
+    joined = gl.join(frame, path, columns=columns).frame.set_index("country_code")
+    assert joined[columns[0]].tolist() == [160, 51, 22]
+    assert joined[columns[1]]["US"] == pytest.approx((120 * 4.19 + 40 * 34.99) / 160)
+    with pytest.raises(BadQuery):
+        outside_data.in_dollars(path)
