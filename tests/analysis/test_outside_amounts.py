@@ -11,6 +11,7 @@ import pytest
 
 import gamelens as gl
 from gamelens.analysis import outside_data
+from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.errors import BadQuery
 from support.tidy_frames import tidy_frame
 
@@ -626,3 +627,43 @@ def test_the_price_of_an_ad_report_is_its_cost(tmp_path: Path, headers: str, lin
     of_one = [f"{day};{a};{b // a},00;{b // a},00;{c}" for day, (a, b, c) in zip(days, rows, strict=True)]
     path.write_text("\n".join([line, "", headers, *of_one, ""]), encoding="utf-8")
     assert gl.read_table(path).column(names[4]).role == "price"
+
+
+@pytest.mark.parametrize(
+    "header", ["Cumulative income D{} (EUR)", "Umsatz kumuliert Tag {} (EUR)", "revenue_cumulative_d{}_eur"]
+)
+def test_columns_of_the_ages_of_cohorts_are_no_running_totals(tmp_path: Path, header: str) -> None:
+    """Rows are cohorts, which add up; an age that has not come is not known."""
+    path = tmp_path / "cohorts.csv"
+    headers = [header.format(age) for age in (0, 3, 7)]
+    rows = ["2026-11-01,A,90,10,15,21", "2026-11-02,A,80,9,14,30", "2026-11-03,A,85,8,12,", "2026-11-04,A,70,7,,"]
+    path.write_text(
+        "\n".join([",".join(["Install Date", "Channel", "Installs", *headers]), *rows, ""]), encoding="utf-8"
+    )
+    for name, total in zip(headers, (34, 41, 51), strict=True):
+        column = gl.read_table(path).column(name)
+        assert (column.role, column.currency, column.problem) == ("amount", "EUR", None)
+        assert outside_data.in_dollars(path, name, rate={"EUR": 1})["spend"].sum() == total
+    one = ["Install Date,Cumulative income D7 (EUR)", *(f"2026-11-{day:02},{10 * day}" for day in range(1, 12)), ""]
+    path.write_text("\n".join(one), encoding="utf-8")
+    assert gl.read_table(path).columns[-1].role == "cumulative"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Biaya Media",
+        "Media cost",
+        "媒体费",
+        "媒体費(税抜)",
+        "매체비",
+        "Costo media",
+        "Coste de medios",
+        "Achat média",
+        "Koszt mediów",
+    ],
+)
+def test_what_media_cost_is_a_cost(header: str) -> None:
+    """Media is what is bought, and no average."""
+    first = next(header_meanings(header))
+    assert (first.role, first.concept) == ("amount", "cost")

@@ -122,6 +122,11 @@ _FROM_AND_TO: Final = frozenset(
     )
 )  # fmt: skip
 """Headers, each beside the other, of the first day and the last, as they are folded."""
+_OF_COHORTS: Final[Mapping[str, Role]] = {
+    **dict.fromkeys(("income", "money", "cost"), "amount"),
+    **dict.fromkeys(("conversions", "events", "sessions"), "count"),
+}
+_AGE: Final = re.compile(r"(?<![^\W_])(?:d|day|tag|jour|dia|день|day )\s?\d{1,3}(?![^\W_])")
 _OF_ADS: Final = frozenset({"impressions", "clicks", "installs"})
 _FEWEST_RANKED: Final = 5  # rows that tell a cost from the price of one
 _GROWS: Final = 0.7  # correlation of ranks
@@ -167,6 +172,7 @@ class _Looked:
         }
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
+        meanings = _with_ages_of_cohorts(meanings)
         return _with_unit_prices(meanings)
 
 
@@ -600,6 +606,24 @@ def _with_costs_called_prices(meanings: dict[str, Meaning], cells: Mapping[str, 
         return meanings
     evidence = Evidence("amount", "its numbers, which grow with the ads, and the header", price.evidence.quote)
     return meanings | {name: replace(price, role="amount", concept="cost", evidence=evidence)}
+
+
+def _with_ages_of_cohorts(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
+    """Return *meanings* with what cohorts have up to several ages, Cumulative Revenue D0 and D7, as theirs.
+
+    Such a column grows with the age and not from row to row, each of which is a cohort.
+    """
+    of_ages: dict[str, list[str]] = {}
+    for name, known in meanings.items():
+        is_measure = known.concept in _OF_COHORTS and known.evidence.where == "header"
+        if known.role == "cumulative" and is_measure and _AGE.search(folded_header(name)):
+            of_ages.setdefault(_AGE.sub("", folded_header(name)), []).append(name)
+    found = dict(meanings)
+    for name in [name for names in of_ages.values() if len(names) > 1 for name in names]:
+        role: Role = _OF_COHORTS[meanings[name].concept]
+        evidence = Evidence(role, "headers of the ages of cohorts", meanings[name].evidence.quote)
+        found[name] = replace(meanings[name], role=role, evidence=evidence)
+    return found
 
 
 def _grows_with(price: ColumnCells, count: ColumnCells) -> bool:
