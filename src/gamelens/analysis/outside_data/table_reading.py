@@ -632,7 +632,8 @@ def _grows_with(price: ColumnCells, count: ColumnCells) -> bool:
     both = both[(both > 0).all(axis=1)]
     if len(both) < _FEWEST_RANKED or both.nunique().min() < _FEWEST_RANKED:
         return False
-    return float(both.rank().corr().iloc[0, 1]) >= _GROWS
+    ranks = both.rank()
+    return bool(ranks["price"].corr(ranks["count"]) >= _GROWS)
 
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
