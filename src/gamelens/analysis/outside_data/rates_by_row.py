@@ -127,10 +127,10 @@ def quotes_of_pairs(
 def _by_pair(
     days: Series[Any], base: Series[Any], quoted: Series[Any], prices: Series[Any]
 ) -> list[tuple[str, Quote, Series[Any]]]:
-    frame = DataFrame({"day": days, "of": base, "in": quoted, "price": prices}).dropna()
+    frame = DataFrame({"day": days, "priced": base, "quoted": quoted, "price": prices}).dropna()
     found = []
-    for (of, in_), rows in frame.groupby(["of", "in"], sort=False):
-        codes = [min(currencies_of(str(text).strip())) for text in (of, in_)]
+    for texts, rows in frame.groupby(["priced", "quoted"], sort=False):
+        codes = [min(currencies_of(str(text).strip())) for text in texts]
         if codes[0] != codes[1]:
             found.append((f"{codes[0]}/{codes[1]}", Quote(codes[0], codes[1], 1), rows.groupby("day")["price"].last()))
     return found
@@ -138,7 +138,7 @@ def _by_pair(
 
 def _off(quote: Quote, prices: Series[Any]) -> float:
     """Return how far prices are from the usual ones, as a logarithm."""
-    if quote.of not in USD_PER_UNIT or quote.in_ not in USD_PER_UNIT:
+    if quote.currency not in USD_PER_UNIT or quote.price_in not in USD_PER_UNIT:
         return 0.0
-    usual = float(USD_PER_UNIT[quote.of]) / float(USD_PER_UNIT[quote.in_])
+    usual = float(USD_PER_UNIT[quote.currency]) / float(USD_PER_UNIT[quote.price_in])
     return abs(math.log(float(prices.median()) / usual))
