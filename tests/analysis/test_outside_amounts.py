@@ -11,6 +11,7 @@ import pytest
 
 import gamelens as gl
 from gamelens.analysis import outside_data
+from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.errors import BadQuery
 from support.tidy_frames import tidy_frame
 
@@ -531,6 +532,24 @@ def test_numbers_below_a_line_of_lakhs_are_asked_about_by_a_join(tmp_path: Path,
         ("in €k", 1e3),
         ("USD M", 1e6),
         ("Spend, €m", 1e6),
+        ("หน่วย: พันบาท", 1e3),
+        ("(หน่วย : ล้านบาท)", 1e6),
+        ("Одиниця виміру: тис. грн", 1e3),
+        ("kwoty w tys. zł", 1e3),
+        ("(단위: 천원)", 1e3),
+        ("(단위: 백만원)", 1e6),
+        ("Đơn vị: nghìn đồng", 1e3),
+        ("ποσά σε χιλ. ευρώ", 1e3),
+        ("Birim: bin TL", 1e3),
+        ("dalam jutaan rupiah", 1e6),
+        ("המחירים באלפי שקלים", 1e3),
+        ("المبالغ بآلاف الدولارات", 1e3),
+        ("राशि लाख रुपये में", 1e5),
+        ("belopp i tkr", 1e3),
+        ("Valores em R$ mil", 1e3),
+        ("ngân sách tháng 11", None),
+        ("인천 지사 광고비", None),
+        ("Ribu Studio", None),
         ("all figures in EUR", None),
         ("Team EUR", None),
     ],
@@ -564,3 +583,87 @@ def test_columns_of_codes_that_differ_are_both_proposed(tmp_path: Path) -> None:
         outside_data.in_dollars(path)
     for named, spent in (("account currency", 31), ("billing currency", 30)):
         assert outside_data.in_dollars(path, currency=named, rate={"EUR": 1.1})["spend"].sum() == spent
+
+
+def test_a_multiple_joined_to_its_currency_names_both(tmp_path: Path) -> None:
+    """Thousand baht are baht, in a line as in a header."""
+    path = tmp_path / "media.csv"
+    path.write_text("หน่วย: พันบาท,\n,\nDate,Cost\n2026-11-01,511\n2026-11-02,1022\n", encoding="utf-8")
+    table = gl.read_table(path, roles={"Cost": {"role": "cost", "scale": 1000}})
+    assert table.column("Cost").currency == "THB"
+    assert table.column("Cost").values.sum() == 1_533_000
+    path.write_text("Date,Cost (พันบาท)\n2026-11-01,511\n2026-11-02,1022\n", encoding="utf-8")
+    assert gl.read_table(path).column("Cost (พันบาท)").currency == "THB"
+    assert gl.read_table(path).column("Cost (พันบาท)").values.sum() == 1_533_000
+
+
+@pytest.mark.parametrize(
+    ("headers", "line"),
+    [
+        ("Den;Kampaň;Prokliky;Průměrná CPC;Cena;Konverze", "Částky jsou uvedeny v Kč bez DPH"),
+        ("Tag;Kampagne;Klicks;CPC;Preis;Conversions", "Alle Beträge in EUR"),
+        ("Jour;Campagne;Clics;CPC;Prix;Conversions", "Montants en EUR"),
+        ("Dzień;Kampania;Kliknięcia;CPC;Cena;Konwersje", "Kwoty w zł netto"),
+    ],
+)
+def test_the_price_of_an_ad_report_is_its_cost(tmp_path: Path, headers: str, line: str) -> None:
+    """It grows with the clicks, and nothing else is an amount; the price of one click does not."""
+    path, names = tmp_path / "report.csv", headers.split(";")
+    clicks = (155, 384, 80, 140, 368, 98, 301)
+    rows = [(count, count * (3 + count % 7 / 10), count // 9) for count in clicks]
+    days = [f"2026-10-0{day};Harbor" for day in range(1, 8)]
+    written = [
+        f"{day};{a};{b / a:.2f};{b:.2f};{c}".replace(".", ",") for day, (a, b, c) in zip(days, rows, strict=True)
+    ]
+    path.write_text("\n".join([line, "", headers, *written, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.column(names[4]).role == "amount"
+    assert (table.column(names[2]).role, table.column(names[5]).role) == ("count", "count")
+    currency = table.column(names[4]).currency
+    assert currency in ("CZK", "EUR", "PLN")
+    spent = outside_data.in_dollars(path, rate={currency: 1})["spend"].sum()
+    assert spent == pytest.approx(sum(round(b, 2) for _, b, _ in rows))
+    rows = [(count, count * (3 + count % 4), count // 9) for count in clicks]
+    of_one = [f"{day};{a};{b // a},00;{b // a},00;{c}" for day, (a, b, c) in zip(days, rows, strict=True)]
+    path.write_text("\n".join([line, "", headers, *of_one, ""]), encoding="utf-8")
+    assert gl.read_table(path).column(names[4]).role == "price"
+
+
+@pytest.mark.parametrize(
+    "header", ["Cumulative income D{} (EUR)", "Umsatz kumuliert Tag {} (EUR)", "revenue_cumulative_d{}_eur"]
+)
+def test_columns_of_the_ages_of_cohorts_are_no_running_totals(tmp_path: Path, header: str) -> None:
+    """Rows are cohorts, which add up; an age that has not come is not known."""
+    path = tmp_path / "cohorts.csv"
+    headers = [header.format(age) for age in (0, 3, 7)]
+    rows = ["2026-11-01,A,90,10,15,21", "2026-11-02,A,80,9,14,30", "2026-11-03,A,85,8,12,", "2026-11-04,A,70,7,,"]
+    path.write_text(
+        "\n".join([",".join(["Install Date", "Channel", "Installs", *headers]), *rows, ""]), encoding="utf-8"
+    )
+    for name, total in zip(headers, (34, 41, 51), strict=True):
+        column = gl.read_table(path).column(name)
+        assert (column.role, column.currency, column.problem) == ("amount", "EUR", None)
+        assert outside_data.in_dollars(path, name, rate={"EUR": 1})["spend"].sum() == total
+    one = ["Install Date,Cumulative income D7 (EUR)", *(f"2026-11-{day:02},{10 * day}" for day in range(1, 12)), ""]
+    path.write_text("\n".join(one), encoding="utf-8")
+    assert gl.read_table(path).columns[-1].role == "cumulative"
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Biaya Media",
+        "Media cost",
+        "媒体费",
+        "媒体費(税抜)",
+        "매체비",
+        "Costo media",
+        "Coste de medios",
+        "Achat média",
+        "Koszt mediów",
+    ],
+)
+def test_what_media_cost_is_a_cost(header: str) -> None:
+    """Media is what is bought, and no average."""
+    first = next(header_meanings(header))
+    assert (first.role, first.concept) == ("amount", "cost")

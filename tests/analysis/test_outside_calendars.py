@@ -121,6 +121,33 @@ def test_an_event_that_is_struck_through_is_asked_about(tmp_path: Path) -> None:
     assert _events(kept, "Event") == WANTED
 
 
+@pytest.mark.parametrize(
+    ("headers", "word", "other"),
+    [
+        ("Start,End,Country,Event,Status", "cancelled", "confirmed"),
+        ("Von,Bis,Land,Ereignis,Status", "storniert", "bestätigt"),
+        ("Inicio,Fin,País,Evento,Estado", "Cancelado", "Confirmado"),
+        ("Από,Έως,Χώρα,Τίτλος,Κατάσταση", "Ακυρώθηκε", "Επιβεβαιωμένο"),
+    ],
+)
+def test_an_event_that_was_cancelled_is_asked_about(file: WriteFile, headers: str, word: str, other: str) -> None:
+    """Both steps work."""
+    path = file("\n".join([headers, *(",".join((*row, word if row[2] == "DE" else other)) for row in ROWS), ""]))
+    name, state = headers.split(",")[3:]
+    with pytest.raises(BadQuery, match="leaves it out") as refused:
+        gl.join(_installs(), path)
+    assert f"leave_out={ {state: [word]}!r}" in str(refused.value)
+    left = _events(gl.join(_installs(), path, leave_out={state: [word]}).frame, name)
+    assert left == {key: text for key, text in WANTED.items() if text != "Reformation"}
+    assert _events(gl.join(_installs(), path, leave_out={state: []}).frame, name) == WANTED
+
+
+def test_a_kind_of_events_is_no_cancelled_one(file: WriteFile) -> None:
+    """A test of prices is an event as well."""
+    path = file("\n".join(["Start,End,Country,Event,Type", *(f"{','.join(row)},test" for row in ROWS[:2]), ""]))
+    assert len(_events(gl.join(_installs(), path).frame, "Event")) == 4
+
+
 def test_a_row_of_very_many_days_is_refused(file: WriteFile) -> None:
     path = file("Start,End,Country,Event\n" + "1990-01-01,9000-01-01,US,Forever\n2026-11-01,2026-11-02,DE,x\n")
     with pytest.raises(BadQuery):

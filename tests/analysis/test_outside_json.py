@@ -73,8 +73,7 @@ def test_the_code_that_a_refusal_of_nested_objects_names_works(tmp_path: Path, n
     step = re.fullmatch(r".*: import ([\w, ]+) and pass (.+)", refused.value.rule)
     assert step is not None
     modules = {module: __import__(module) for module in step[1].split(", ")}
-    frame = eval(step[2], {"pd": pd, **modules})
-    table = gl.read_table(frame, currency="USD")
+    table = eval(step[2].removesuffix(")") + ', currency="USD")', {"pd": pd, "gl": gl, **modules})
     assert table.starts.dt.day.tolist() == [1, 2]
     assert table.column("metrics.costMicros").values.tolist() == [2.5, 2.5]
 
@@ -93,8 +92,19 @@ def test_the_code_for_lists_and_columns_works(tmp_path: Path, whole: Any) -> Non
         gl.read_table(path)
     step = re.fullmatch(r".*import ([\w, ]+) and pass (.+)", refused.value.rule)
     assert step is not None
-    frame = eval(step[2], {"pd": pd, **{module: __import__(module) for module in step[1].split(", ")}})
-    assert outside_data.in_dollars(gl.read_table(frame))["spend"].sum() == 3
+    table = eval(step[2], {"pd": pd, "gl": gl, **{module: __import__(module) for module in step[1].split(", ")}})
+    assert outside_data.in_dollars(table)["spend"].sum() == 3
+
+
+def test_a_frame_from_elsewhere_becomes_a_table_as_the_refusal_says() -> None:
+    """`in_dollars` takes frames of queries, which have a timestamp, and tables."""
+    frame = pd.json_normalize(
+        [{"when": "2026-11-01", "paid": {"usd": 2.5}}, {"when": "2026-11-02", "paid": {"usd": 3}}]
+    )
+    with pytest.raises(BadQuery, match=r"pass gl\.read_table\(frame\)"):
+        outside_data.in_dollars(frame, amount="paid.usd")
+    table = gl.read_table(frame, currency="USD")
+    assert outside_data.in_dollars(table, amount="paid.usd")["spend"].sum() == 5.5
 
 
 def test_a_damaged_line_is_named(tmp_path: Path) -> None:

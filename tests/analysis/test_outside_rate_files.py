@@ -34,6 +34,8 @@ def _rate(rate: object, code: str, day: str) -> float:
         ("cnb_rates.txt", "CZK", "2026-10-30", 1 / 20.765),
         ("cnb_day_rates.txt", "JPY", "2026-11-28", 0.1383 / 20.78),
         ("cbr_rates.csv", "RUB", "2026-11-01", 1 / 81.502),
+        ("nbu_rates.json", "JPY", "2026-11-02", 0.2951 / 44.56),
+        ("nbu_rates.json", "UAH", "2026-10-30", 1 / 44.51),
         ("boc_rates.csv", "EUR", "2026-10-30", 1.6234 / 1.3941),
         ("boc_rates.csv", "CAD", "2026-10-30", 1 / 1.3941),
         ("fed_rates.csv", "EUR", "2026-10-30", 1.1655),
@@ -126,3 +128,65 @@ def test_rates_of_a_bank_with_names_of_its_own_are_renamed_as_the_refusal_says(f
         DailyRates(path)
     renamed = gl.read_table(path).frame.rename(columns={"XUDLUSS": "usd_per_gbp"})
     assert _rate(renamed, "GBP", "2026-10-30") == pytest.approx(1.3311)
+
+
+SDMX = (
+    "FREQ,BASE_CUR,Valuta,QUOTE_CUR,DECIMALS,UNIT_MULT,TIME_PERIOD,OBS_VALUE\n"
+    "B,USD,US dollar,SEK,4,0,2026-10-29,9.4210\nB,EUR,Euro,SEK,4,0,2026-10-29,10.9720\n"
+    "B,JPY,Yen,SEK,4,2,2026-10-29,6.2400\nB,USD,US dollar,SEK,4,0,2026-10-30,9.4300\n"
+    "B,EUR,Euro,SEK,4,0,2026-10-30,10.9800\nB,JPY,Yen,SEK,4,2,2026-10-30,6.2500\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "expected"),
+    [
+        (SDMX, "EUR", 10.972 / 9.421),
+        (SDMX, "JPY", 6.24 / 100 / 9.421),
+        (SDMX, "SEK", 1 / 9.421),
+        (
+            "KEY,CURRENCY,CURRENCY_DENOM,TIME_PERIOD,OBS_VALUE,DECIMALS,UNIT_MULT\n"
+            "a,USD,EUR,2026-10-29,1.1655,4,0\nb,PLN,EUR,2026-10-29,4.2513,4,0\n"
+            "a,USD,EUR,2026-10-30,1.1660,4,0\nb,PLN,EUR,2026-10-30,4.2500,4,0\n",
+            "PLN",
+            1.1655 / 4.2513,
+        ),
+        (
+            "date;base;target;rate\n2026-10-29;USD;CHF;0.7982\n2026-10-29;EUR;CHF;0.9303\n2026-10-30;USD;CHF;0.799\n",
+            "EUR",
+            0.9303 / 0.7982,
+        ),
+        (
+            "date,from_currency,to_currency,rate\n2026-10-29,EUR,USD,1.1655\n2026-10-29,USD,JPY,151.05\n",
+            "JPY",
+            1 / 151.05,
+        ),
+    ],
+)
+def test_each_row_names_both_currencies(file: WriteFile, text: str, code: str, expected: float) -> None:
+    """Codes in two columns say which pair a row is of, whatever the bank; decimals and powers of ten are no rates."""
+    assert _rate(file(text, "dump.csv"), code, "2026-10-29") == pytest.approx(expected, rel=1e-6)
+
+
+def test_numbers_of_a_currency_and_groups_are_no_rates(file: WriteFile) -> None:
+    """Also where a column repeats the rate for one unit."""
+    text = "day,numeric,iso,quantity,rate,rate_for_one,tier\n"
+    for day, dollar, euro, yen in (("2026-10-29", 3.6453, 4.2659, 2.4286), ("2026-10-30", 3.6512, 4.27, 2.43)):
+        text += f"{day},840,USD,1,{dollar},{dollar},2\n{day},978,EUR,1,{euro},{euro},1\n"
+        text += f"{day},392,JPY,100,{yen},{yen / 100:.6f},1\n"
+    assert _rate(file(text, "plain.csv"), "JPY", "2026-10-29") == pytest.approx(0.024286 / 3.6453)
+    one_day = "".join(line + "\n" for line in text.splitlines()[:4])
+    assert _rate(file(one_day, "day.csv"), "EUR", "2026-10-29") == pytest.approx(4.2659 / 3.6453)
+
+
+def test_two_columns_of_rates_are_still_asked_about(file: WriteFile) -> None:
+    text = "day,iso,buy,sell\n2026-10-29,USD,3.61,3.68\n2026-10-29,EUR,4.2,4.3\n2026-10-30,USD,3.6,3.7\n"
+    with pytest.raises(BadQuery, match="several columns that may be rates") as refused:
+        DailyRates(file(text, "counter.csv"))
+    assert refused.value.allowed == ("buy", "sell")
+
+
+def test_rates_by_pair_far_from_the_usual_are_refused(file: WriteFile) -> None:
+    text = SDMX.replace(",10.9720", ",98.7").replace(",10.9800", ",98.8")
+    with pytest.raises(BadQuery, match="has rates of EUR that are far from the usual one"):
+        DailyRates(file(text, "dump.csv"))

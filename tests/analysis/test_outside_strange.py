@@ -415,12 +415,14 @@ def test_what_does_not_belong_together_is_refused(file: WriteFile, text: str, ru
 
 
 def test_rows_of_averages_and_regions_do_not_count(file: WriteFile) -> None:
-    """An average is no part of a sum; a region beside its countries is asked about."""
+    """An average is no part of a sum, nor a region above its countries; one among them is asked about."""
     table = gl.read_table(file("Network,Cost (USD)\nMeta,10\nMoloco,20\nAverage,15\nTotal,30\n"))
     assert table.column("Cost (USD)").values.sum() == 30
-    path = file(
-        "\n".join(["Date,Region,Cost (USD)", *(f"{d},{r}" for d in DAYS for r in ("EMEA,30", "DE,10", "FR,20")), ""])
-    )
+    above, among = ("EMEA,30", "DE,10", "FR,20"), ("DE,10", "EMEA,30", "FR,20")
+    path = file("\n".join(["Date,Region,Cost (USD)", *(f"{day},{row}" for day in DAYS for row in above), ""]))
+    assert any("are the sums of the rows below" in note for note in gl.read_table(path).notes)
+    assert outside_data.in_dollars(path)["spend"].sum() == 120
+    path = file("\n".join(["Date,Region,Cost (USD)", *(f"{day},{row}" for day in DAYS for row in among), ""]))
     with pytest.raises(BadQuery, match=r"counts countries twice, .*totals=\['EMEA'\]"):
         outside_data.in_dollars(path)
     assert outside_data.in_dollars(path, totals=["EMEA"])["spend"].sum() == 120

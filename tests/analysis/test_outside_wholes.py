@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +154,47 @@ def test_a_column_of_one_country_beside_countries_is_told(tmp_path: Path) -> Non
     frame = tidy_frame("new_users", timestamp=["2026-10-31"] * 2, country_code=["US", "BR"], new_users=[5, 6])
     report = gl.join(frame, path, columns=["US"], roles={"US": "rank"}).report
     assert any("US is of one country by its name" in warning for warning in report.warnings)
+
+
+@pytest.mark.parametrize("title", ["Ad spend", "Media plan", ""])
+def test_regions_below_their_countries_are_left_out_and_not_asked_about(file: Callable[..., Path], title: str) -> None:
+    """A table says one thing of them: they are left out by their numbers, whatever the column is taken for."""
+    parts = {"SE": 13.0, "NO": 20.5, "DK": 40.0, "Nordics": 73.5, "ES": 5.0, "PT": 8.25, "FR": 9.0, "South": 22.25}
+    parts |= {"JP": 7.0, "KR": 3.0, "East": 10.0}
+    rows = [f"{name},{number},{number * 2},{number * 5}" for name, number in parts.items()]
+    path = file("\n".join([*([f"{title},,,"] if title else []), "Country,2026-09,2026-10,2026-11", *rows, ""]))
+    name = gl.read_table(path).columns[-1].name
+    for role in (None, "cost"):
+        table = gl.read_table(path, roles={name: role} if role else {}, currency="USD")
+        assert len(table.rows) == 3 * 8
+        assert table.column(name).problem is None
+        assert table.column(name).values.sum() == 105.75 * 8
+
+
+@pytest.mark.parametrize(
+    ("header", "role"),
+    [
+        ("Active Standard Price Subscriptions", "stock"),
+        ("Active paying subscribers", "stock"),
+        ("Aktive bezahlte Abos", "stock"),
+        ("Abonnements payants actifs", "stock"),
+        ("Suscripciones activas", "stock"),
+        ("Active subscription price", "price"),
+        ("New subscriptions", "count"),
+    ],
+)
+def test_subscriptions_that_are_active_are_a_stock(header: str, role: str) -> None:
+    """Whatever words stand within."""
+    assert next(header_meanings(header)).role == role
+
+
+def test_unit_prices_of_a_subscription_report_are_weighted_and_its_counts_added_over_rows() -> None:
+    """A price of one subscription is no income: the report has no amounts."""
+    path = Path(__file__).parent / "vendor_samples/app_store_subscriptions.txt"
+    frame = pd.DataFrame({"country_code": ["US", "DE", "FR"], "new_users": [1, 1, 1]})
+    columns = ["Active Standard Price Subscriptions", "Developer Proceeds"]
+    joined = gl.join(frame, path, columns=columns).frame.set_index("country_code")
+    assert joined[columns[0]].tolist() == [160, 51, 22]
+    assert joined[columns[1]]["US"] == pytest.approx((120 * 4.19 + 40 * 34.99) / 160)
+    with pytest.raises(BadQuery):
+        outside_data.in_dollars(path)

@@ -53,7 +53,7 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
         if not rows or not all(isinstance(row, dict) for row in rows):
             read = f"json.loads({_reads(path)})"
             step = "where these are lists below one of names, import json, pathlib and pass "
-            step += f"pd.DataFrame({read}[1:], columns={read}[0])"
+            step += f"gl.read_table(pd.DataFrame({read}[1:], columns={read}[0]))"
             raise BadQuery(
                 "other", path.name, f"is a JSON array of something else than objects, which are no rows: {step}"
             )
@@ -131,7 +131,8 @@ def _reads(path: Path) -> str:
 
 def _nested(path: Path, step: str) -> BadQuery:
     modules = ["json", *(module for module in ("gzip", "pathlib", "zipfile") if f"{module}." in step)]
-    rule = f"is JSON whose objects hold others, which have no columns: import {', '.join(modules)} and pass {step}"
+    rule = f"is JSON whose objects hold others, which have no columns: import {', '.join(modules)} "
+    rule += f"and pass gl.read_table({step})"
     return BadQuery("other", path.name, rule)
 
 

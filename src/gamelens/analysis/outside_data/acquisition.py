@@ -145,7 +145,8 @@ def in_dollars(
             check_rate("", number)
     for name in (amount, "timestamp", *columns, *([currency] if currency else [])):
         if name not in frame:
-            raise BadQuery("frame", name, "is not a column of the frame", [*map(str, frame.columns)])
+            other = ": pass gl.read_table(frame) if it is a table from elsewhere" if name == "timestamp" else ""
+            raise BadQuery("frame", name, f"is not a column of the frame{other}", [*map(str, frame.columns)])
     if not is_numeric_dtype(frame[amount]) and frame[amount].notna().any():
         rule = f"is not a column of numbers: it holds {str(frame[amount].dropna().iloc[0])!r}"
         raise BadQuery("amount", amount, rule)

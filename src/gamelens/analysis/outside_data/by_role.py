@@ -107,6 +107,8 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
         at = table.starts.iloc[rows].reset_index(drop=True)
         is_last = (at == at.groupby(groups).transform("max")).to_numpy()
         return Combined(_sums(values.where(is_last), groups), None)
+    if column.role == "stock" and table.vendor is not None and table.periods.problem is None:
+        return Combined(_sums(values, groups), None)  # a format without days is of one day
     raise _refusal(table, column, values, rows, groups)
 
 

@@ -19,6 +19,7 @@ from gamelens.analysis.files.table_reader import STRUCK
 from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.outside_data.roles import MEASURES
+from gamelens.analysis.outside_data.row_states import cancelled_texts
 from gamelens.analysis.outside_data.total_words import LEXICON
 from gamelens.errors import BadQuery
 
@@ -33,11 +34,13 @@ def of_each_day(table: OutsideTable, frame: DataFrame, pairs: Mapping[str, str])
     of its days.
 
     Raises:
-        BadQuery: a row is struck through, and nothing says whether it counts; or its periods have too many days.
+        BadQuery: a row is struck through or cancelled, and nothing says whether it counts; or its periods have too
+            many days.
     """
     if table.period is None or any(column.role in MEASURES for column in table.columns):
         return table
     _check_struck(table)
+    _check_cancelled(table)
     if any(is_datetime64_any_dtype(frame[name]) and column == table.periods.column for name, column in pairs.items()):
         table = _spread(table)
     country = pairs.get("country_code")
@@ -57,6 +60,19 @@ def _check_struck(table: OutsideTable) -> None:
         )
         step = f"leaves {'it' if is_struck.sum() == 1 else 'them'} out, leave_out={ {STRUCK: []}!r} counts all"
         raise BadQuery(STRUCK, UNSET, rule + step)
+
+
+def _check_cancelled(table: OutsideTable) -> None:
+    answered = table.arguments.get("given", {}).get("leave_out", {})
+    for name in [column.name for column in table.of_role("text") if column.name not in answered]:
+        texts, codes = table.grid.texts(name)
+        named = [str(text) for text in texts.to_pylist()]
+        cancelled = cancelled_texts(name, named)
+        is_cancelled = np.isin(codes, [named.index(text) for text in cancelled])
+        if is_cancelled.any() and not is_cancelled.all():
+            rule = f"is {', '.join(map(repr, cancelled))} in {table.grid.rows_text(is_cancelled)}: "
+            step = f"leave_out={ {name: cancelled}!r} leaves {'it' if is_cancelled.sum() == 1 else 'them'} out, "
+            raise BadQuery(name, UNSET, f"{rule}{step}leave_out={ {name: []}!r} counts all")
 
 
 def _spread(table: OutsideTable) -> OutsideTable:

@@ -29,13 +29,14 @@ from gamelens.analysis.files.currency_names import (
 )
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.header_words import folded_header
-from gamelens.analysis.outside_data.money_units import NO_DECIMALS, multiple_in
+from gamelens.analysis.outside_data.money_units import NO_DECIMALS, multiple_in, without_multiple
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header
 from gamelens.errors import BadQuery
 
 _IN_CURRENCY: Final = re.compile(
     r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants|importes|valores|importi"
-    r"|kwoty|tutarlar|суммы|bedragen|belopp|beløb)\b.*\b(?:in|en|em|w|в|i|cinsinden)\b|^\W*(?:in|en|em|w|в)\b|金额|金額|금액"
+    r"|kwoty|tutarlar|суммы|bedragen|belopp|beløb|částky|ceny|sumy|összegek|sume|ποσά|суми|summat|iznosi)\b"
+    r".*\b(?:in|en|em|w|в|v|i|σε|у|cinsinden)\b|^\W*(?:in|en|em|w|в)\b|金额|金額|금액"
 )
 _UNIT_IN_TITLE: Final = re.compile(  # 单位:USD
     r"(?i)单位|單位|単位|단위|\bед(?:иниц\w*|\.)|\bjednostk\w*|\bbirim\w*|\beinheit\w*|\beenheid|\bunidade?s?\b|\bunités?\b"
@@ -70,7 +71,8 @@ _LANDS: Final = {  # the languages of number formats whose symbol says too littl
     **{"406": "DKK", "40f": "ISK", "416": "BRL"},
 }
 _UNIT_LINE: Final = re.compile(
-    r"(?i)(?:単位|单位|單位|단위|units?|einheit|unité|unidad|unità|jednostka|ед\. ?изм\.?)\s*[:：]\s*"
+    r"(?i)(?:単位|单位|單位|단위|units?|einheit|unité|unidad|unità|jednostka|ед\. ?изм\.?"
+    r"|หน่วย|đơn vị|одиниц\w*|birim\w*|μονάδ\w*|الوحدة|יחידה|इकाई)\s*[:：]\s*"
     r"(?P<unit>[^\s()（）,;、。]+)"
 )
 _OF_CODES: Final = "the column of codes"
@@ -276,13 +278,13 @@ def _of_cells(column_cells: ColumnCells) -> list[Witness]:
 def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witness]:
     """Return what the header says, and the lines around the table."""
     found = []
-    if possible := currencies_in(name, is_header=True):
+    if possible := currencies_in(without_multiple(name), is_header=True):
         found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
     for line in grid.above:
         bare = line.strip("()[] ")
         line = _OF_THOUSANDS.sub(r" \1 ", line)
-        unit = _UNIT_LINE.search(bare)
-        said = f"({unit['unit']})" if unit else line
+        unit = _UNIT_LINE.search(without_multiple(bare))
+        said = f"({unit['unit']})" if unit else without_multiple(line)
         if (unit or is_about_money(line) or bare in currencies_of(bare)) and (
             possible := currencies_in(said, is_header=unit is not None)
         ):

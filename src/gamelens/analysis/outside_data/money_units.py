@@ -19,15 +19,32 @@ _MULTIPLES: Final = {
     1e7: r"(?<!\w)crores?(?!\w)",
     1e6: (
         r"(?<!\w)(?:mft|mhuf|mkc|mio|mn|mm|mln|(?<=(?:usd|eur|gbp) )m|m(?:eur|usd)|millions?|millones|millionen|milhoes"
-        r"|milioni|млн)(?!\w)|百万"
+        r"|milioni|млн|мільйон\w*|миллион\w*|trieu|jutaan"
+        r"|juta(?= (?:rp|rupiah|idr|dolar|usd))|milyon|miljoen|miljoner|millioner|miljoonaa|milion\w*|mkr"
+        r"|εκατ\w*)(?!\w)|百万|백만"
     ),
     1e5: r"(?<!\w)la(?:kh|c)s?(?!\w)",
     1e4: r"万|萬|만",
     1e3: (
         r"(?<!\w)(?:thousands?|e ?ft|ehuf|tis|tkc|tsd|tausend|milliers|miles|milhares|migliaia|тыс|000s?|in 1 ?000|k"
-        r"|[tk](?:eur|usd|gbp|chf))(?!\w)|千"
+        r"|[tk](?:eur|usd|gbp|chf)|tys|tysiac\w*|tisic\w*|tisuca|tisoc"
+        r"|hiljad[ae]|ezer|tusen|tusental|tusind|tusinde|tuhat(?:ta)?"
+        r"|duizend\w*|nghin"
+        r"|ribuan|ribu(?= (?:rp|rupiah|idr|dolar|usd))|ngan(?= dong)|tkr|тысяч\w*|тис|тисяч\w*|хиляди|хил|χιλ|χιλιαδ\w*"
+        r"|mii(?= (?:de )?(?:ron|lei|eur|euro|usd))|bin(?= (?:tl|try|lira|usd|eur|euro|avro|dolar))"
+        r"|(?:(?<=(?<!\w)r )|(?<=em )|(?<=en ))mil|mil(?= (?:reais|euros|pesos|dolares|soles|usd|eur)))(?!\w)"
+        r"|千|천 ?(?=원|달러|유로|엔)"
     ),
 }
+_THAI_UNIT: Final = r"\s*(?=บาท|ดอลลาร์|ยูโร|เยน|เหรียญ)"
+_MULTIPLES_IN_SCRIPTS: Final = {  # in front of a unit, or with what is joined to a word
+    1e7: re.compile(r"करोड़|करोड़"),
+    1e6: re.compile(r"ล้าน" + _THAI_UNIT + r"|مليون|ملايين|מיליונ"),
+    1e5: re.compile(r"แสน" + _THAI_UNIT + r"|लाख"),
+    1e4: re.compile(r"หมื่น" + _THAI_UNIT),
+    1e3: re.compile(r"พัน" + _THAI_UNIT + r"|(?<!\w)(?:ب|بال)?(?:ألف|آلاف|الآلاف)(?!\w)|(?<!\w)ב?אלפי|हज़ार|हज़ार|हजार"),
+}
+"""Words of scripts whose marks folding takes away."""
 _CODES: Final = "|".join(sorted(USD_PER_UNIT))
 _SIGN: Final = rf"(?:[$€£¥₽₺₩₹]|(?<![^\W_])(?:{_CODES})(?![^\W_]))"
 _MULTIPLES_OF_MONEY: Final = {  # k EUR, T€, EUR k, $m
@@ -75,10 +92,25 @@ def multiple_in(line: str, folded: str) -> MoneyUnit | None:
             return MoneyUnit(scale, match[0])
     if (rupees := multiple_of_rupees(line)) is not None:
         return rupees
+    if (joined := multiple_in_script(line)) is not None:
+        return joined
     for scale, pattern in _MULTIPLES.items():
         if words := [match[0] for match in re.finditer(pattern, folded) if match[0] != "k"]:
             return MoneyUnit(scale, words[0])
     return None
+
+
+def multiple_in_script(text: str) -> MoneyUnit | None:
+    """Return the multiple that a header or a line names in Thai, Hindi, Arabic or Hebrew: พันบาท, लाख."""
+    matches = ((scale, pattern.search(text)) for scale, pattern in _MULTIPLES_IN_SCRIPTS.items())
+    return next((MoneyUnit(scale, match[0].strip()) for scale, match in matches if match), None)
+
+
+def without_multiple(line: str) -> str:
+    """Return a line without a word for a multiple that is written together with its currency: พันบาท."""
+    for in_script in _MULTIPLES_IN_SCRIPTS.values():
+        line = in_script.sub(" ", line)
+    return line
 
 
 def multiple_of_rupees(text: str) -> MoneyUnit | None:

@@ -23,6 +23,8 @@ _FEWEST_BELOW: Final = 2
 _SHARE_OF_USUAL: Final = 0.01  # of the usual number, at most this is rounding
 _ROUNDING: Final = 0.006  # of each row that is added up
 _MOST_LEVELS: Final = 4
+_OF_PLANS: Final = frozenset({"budget", "planned"})
+"""Concepts of money that is not spent, whose tables have the same subtotals."""
 
 Floats = NDArray[np.float64]
 
@@ -37,7 +39,9 @@ def outline_totals(
     """
     found = np.zeros(len(left_out), dtype=bool)
     by_role = {
-        name: meaning.role for name, meaning in meanings.items() if meaning.role in SUMMANDS or meaning.role == "number"
+        name: meaning.role
+        for name, meaning in meanings.items()
+        if meaning.role in SUMMANDS or meaning.role == "number" or meaning.concept in _OF_PLANS
     }
     are_known = any(role in SUMMANDS for role in by_role.values())
     summands = [cells[name].likely_numbers for name, role in by_role.items() if role in SUMMANDS or not are_known]

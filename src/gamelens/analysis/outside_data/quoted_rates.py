@@ -28,7 +28,7 @@ _UNIT_AND_CODE: Final = re.compile(
 _BOTH_CODES: Final = re.compile(r"FX(?P<of>[A-Z]{3})(?P<in>[A-Z]{3})")
 _IN_PER: Final = re.compile(r"(?P<in>[A-Z]{3}) ?(?:/|per) ?(?P<units>100*) ?(?P<of>[A-Z]{3,4})")
 _UNITS: Final = re.compile(
-    r"(?i)množství|mnozstvi|amount|units?|nominal|номинал|единиц\w*|liczba jednostek|przelicznik|egység|birim"
+    r"(?i)množství|mnozstvi|amount|quantity|units?|nominal|номинал|единиц\w*|liczba jednostek|przelicznik|egység|birim"
     r"|enhet(?:er)?|einheit(?:en)?|cantidad|unités?|unidades?|jedinica|multiplicator|multiplier|单位|単位"
 )
 _FEWEST: Final = 2  # currencies of a table of rates

@@ -23,8 +23,13 @@ from gamelens.analysis.outside_data.quoted_rates import (
     Quote,
     dollars_by_quotes,
     quote_in,
-    units_column,
     vendor_named,
+)
+from gamelens.analysis.outside_data.rates_by_row import (
+    columns_of_rates,
+    pair_columns,
+    prices_of_one,
+    quotes_of_pairs,
 )
 from gamelens.analysis.outside_data.roles import Evidence, Vendor, is_exchange
 from gamelens.analysis.outside_data.table_reading import understood
@@ -226,20 +231,19 @@ def _rates_by_code(
     Raises:
         BadQuery: several columns may be the rates, or nothing tells their direction.
     """
-    of_units = units_column(column.name for column in table.columns)
-    others = [number for number in numbers if number.name != of_units]
-    surest = [number for number in others if number.role == "exchange_rate"] or others
+    pair = pair_columns(codes)
+    surest = columns_of_rates(table, numbers, pair[0] if pair else codes[0])
     if not surest:
         raise BadQuery("rate", table.source, "has no column of rates", [column.name for column in table.columns])
     if len(surest) > 1:
         rule = f'has several columns that may be rates: say which with roles={{"{surest[0].name}": "exchange_rate"}}'
         raise BadQuery("rate", table.source, rule, [number.name for number in surest])
+    if pair is not None:
+        return dollars_by_quotes(quotes_of_pairs(table, pair, surest[0], days), table.source, USD_PER_UNIT)
     texts = codes[0].values.astype("object")
     if len(codes) > 1 and codes[0].values.nunique() == 1:  # base and quote
         texts = codes[1].values.astype("object")
-    prices = surest[0].values.astype("float64")
-    if of_units is not None and is_numeric_dtype(table.column(of_units).values):
-        prices = prices / table.column(of_units).values.astype("float64")
+    prices = prices_of_one(table, surest[0])
     frame = DataFrame({"day": days, "code": texts, "rate": prices}).dropna()
     wide = frame.groupby(["day", "code"])["rate"].last().unstack()
     named = {next(iter(currencies_of(str(text).strip()))): wide[text] for text in wide}

@@ -92,6 +92,12 @@ _WEEK_ENDING: Final = re.compile(
     r"|tydzien (?:do|konczacy)|week (?:tot|t / m)|vecka till|uge til|uke til|tyden do|hafta (?:sonu|bitis)"
     r"|неделя (?:по|до)|тиждень до|週末日|周截止|주 종료)(?!\w)"
 )
+_ACTIVE: Final = re.compile(
+    r"(?:active|aktive|aktivni|aktywne) (?:\w+ )*(?:subscription|subscriber|member|abo|abonnement|abonnent|predplatne"
+    r"|subskrypcje|prenumerationer)s?|(?:abonnements?|abonnes|suscripciones|suscriptores|assinaturas|assinantes|abbonamenti)"
+    r" (?:\w+ )*(?:actifs?|activ[ao]s|ativ[ao]s|attivi)"
+)
+"""What is there on a day, whatever words stand within: active standard price subscriptions."""
 _TYPE_OF: Final = re.compile(
     r"(?P<first>type|tipo|typ|tip|tyyppi|rodzaj|jenis|loai|тип|вид|نوع|סוג|ประเภท)s?(?!\w)"
     r"(?: d[eiu]| del| della| dos?)? ?.+"
@@ -525,6 +531,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         yield Meaning("end", Evidence("end", "header", ending[0]), "week")
     if (kind := _TYPE_OF.fullmatch(whole)) is not None and whole not in lexicon():  # of a budget
         yield Meaning("text", Evidence("text", "header", kind["first"] or kind["last"] or whole))
+    if (active := _ACTIVE.fullmatch(whole)) is not None:
+        yield Meaning("stock", Evidence("stock", "header", active[0]), "stock")
     inner = " ".join(_BRACKETS.findall(header))
     outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):

@@ -294,6 +294,14 @@ def is_state_header(header: str) -> bool:
     return is_stated and not is_of_campaign
 
 
+def cancelled_texts(name: str, texts: Sequence[str]) -> list[str]:
+    """Return the texts below a header of states that say that nothing came of a row: cancelled, abgesagt."""
+    if not is_state_header(name):
+        return []
+    folded = {text: folded_header(text.strip(_MARKS)) for text in texts}
+    return [text for text, words in folded.items() if words not in _ORDINARY and _stem(words) in _words()["void"]]
+
+
 def _of_flag(name: str, texts: Sequence[str]) -> StatedRows | None:
     """Return the rows that a flag such as Test tells apart, also one with a mark in some rows alone."""
     state = _state_of_header(name)

@@ -37,6 +37,7 @@ from gamelens.analysis.outside_data.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
     MoneyUnit,
+    multiple_in_script,
     multiple_of_counts,
     multiple_of_rupees,
     unit_in,
@@ -121,6 +122,14 @@ _FROM_AND_TO: Final = frozenset(
     )
 )  # fmt: skip
 """Headers, each beside the other, of the first day and the last, as they are folded."""
+_OF_COHORTS: Final[Mapping[str, Role]] = {
+    **dict.fromkeys(("income", "money", "cost"), "amount"),
+    **dict.fromkeys(("conversions", "events", "sessions"), "count"),
+}
+_AGE: Final = re.compile(r"(?<![^\W_])(?:d|day|tag|jour|dia|день|day )\s?\d{1,3}(?![^\W_])")
+_OF_ADS: Final = frozenset({"impressions", "clicks", "installs"})
+_FEWEST_RANKED: Final = 5  # rows that tell a cost from the price of one
+_GROWS: Final = 0.7  # correlation of ranks
 _ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -162,7 +171,9 @@ class _Looked:
             for name, column_cells in self.cells.items()
         }
         meanings = _with_one_network(meanings, self.vendor)
-        return _with_unit_prices(_with_both_ends(meanings, self.cells))
+        meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
+        meanings = _with_ages_of_cohorts(meanings)
+        return _with_unit_prices(meanings)
 
 
 def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
@@ -474,8 +485,9 @@ def _unit(column_cells: ColumnCells, meaning: Meaning) -> MoneyUnit:
         unit = multiple_of_counts(column_cells.name, folded_header)
         return unit if unit is not None and unit.scale > 1 else MoneyUnit(1.0, "")
     is_money = meaning.role in HAS_MONEY or _is_money_rate(meaning, column_cells)
-    of_rupees = multiple_of_rupees(column_cells.name) if meaning.role == "amount" else None
-    of_money = of_rupees or (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None)
+    is_amount = meaning.role == "amount"
+    named = multiple_of_rupees(column_cells.name) or multiple_in_script(column_cells.name) if is_amount else None
+    of_money = named or (unit_in(folded_header(column_cells.name), meaning.role) if is_money else None)
     return of_money or MoneyUnit(1.0, "")
 
 
@@ -576,6 +588,52 @@ def _with_one_network(meanings: dict[str, Meaning], vendor: Vendor | None) -> di
     is_known = bool(vendor and "publisher" in vendor.table) or any(where != "cells" for where in networks.values())
     unsure = [name for name, where in networks.items() if where == "cells" and is_known]
     return meanings | {name: Meaning("text", replace(meanings[name].evidence, says="text")) for name in unsure}
+
+
+def _with_costs_called_prices(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
+    """Return *meanings* with the price of an ad report, such as Cena or Preis, as its cost if it grows with the ads.
+
+    The price of one click does not. A table with another amount, or with units that are sold, has prices.
+    """
+    prices = [name for name, known in meanings.items() if known.role == "price" and known.concept == "price"]
+    counts = [name for name, known in meanings.items() if known.concept in _OF_ADS and known.role == "count"]
+    has_amount = any(known.role in ("amount", "cumulative", "identifier") for known in meanings.values())
+    if len(prices) != 1 or not counts or has_amount or units_among(meanings) is not None:
+        return meanings
+    name, price = prices[0], meanings[prices[0]]
+    is_bare = folded_header(name.partition("(")[0]) == price.evidence.quote and price.evidence.where == "header"
+    if not is_bare or not any(_grows_with(cells[name], cells[count]) for count in counts):
+        return meanings
+    evidence = Evidence("amount", "its numbers, which grow with the ads, and the header", price.evidence.quote)
+    return meanings | {name: replace(price, role="amount", concept="cost", evidence=evidence)}
+
+
+def _with_ages_of_cohorts(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
+    """Return *meanings* with what cohorts have up to several ages, Cumulative Revenue D0 and D7, as theirs.
+
+    Such a column grows with the age and not from row to row, each of which is a cohort.
+    """
+    of_ages: dict[str, list[str]] = {}
+    for name, known in meanings.items():
+        is_measure = known.concept in _OF_COHORTS and known.evidence.where == "header"
+        if known.role == "cumulative" and is_measure and _AGE.search(folded_header(name)):
+            of_ages.setdefault(_AGE.sub("", folded_header(name)), []).append(name)
+    found = dict(meanings)
+    for name in [name for names in of_ages.values() if len(names) > 1 for name in names]:
+        role: Role = _OF_COHORTS[meanings[name].concept]
+        evidence = Evidence(role, "headers of the ages of cohorts", meanings[name].evidence.quote)
+        found[name] = replace(meanings[name], role=role, evidence=evidence)
+    return found
+
+
+def _grows_with(price: ColumnCells, count: ColumnCells) -> bool:
+    """Return whether rows with more of a count have a higher price, by the correlation of their ranks."""
+    both = pd.DataFrame({"price": price.likely_numbers, "count": count.likely_numbers})
+    both = both[(both > 0).all(axis=1)]
+    if len(both) < _FEWEST_RANKED or both.nunique().min() < _FEWEST_RANKED:
+        return False
+    ranks = both.rank()
+    return bool(ranks["price"].corr(ranks["count"]) >= _GROWS)
 
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:

@@ -80,6 +80,8 @@ def find_totals(
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
         return found
+    if found.rule is not None:  # which may be about rows that are left out by now
+        found = _by_words(grid, meanings, cells, named, answered, found.mask | outline)
     are = "is the sum of rows beside it" if outline.sum() == 1 else "are the sums of the rows below or above them"
     note = f"{grid.rows_text(outline)} {are}, as in a pivot table"
     return found._replace(mask=found.mask | outline, notes=(*found.notes, note))
@@ -121,11 +123,13 @@ def _by_words(
     cells: Mapping[str, ColumnCells],
     named: Sequence[str],
     answered: Mapping[str, Any],
+    left_out: NDArray[np.bool_] | None = None,
 ) -> TotalRows:
-    """Return the rows whose names say that they may add up others."""
+    """Return the rows whose names say that they may add up others, with those *left_out* before."""
     names = _naming_columns(grid, meanings, cells)
     keys = [name for name in names if meanings[name].role in KEYS | TIMES or name == grid.columns[0] or is_level(name)]
     mask = _with_texts(named, cells, grid)
+    mask |= False if left_out is None else left_out
     said_by_word = rows_by_word(grid, names, meanings, cells, mask, is_decided=bool(named))
     mask |= said_by_word.mask
     kinds = kinds_of_rows(meanings, cells, mask, answered)
