@@ -64,7 +64,9 @@ def conclusions(*results: Result | Mapping[str, Result | Sequence[Result]]) -> M
 
     For the first screen of a page, give results by the headings of their sections:
 
-        conclusions({"Why it changed": [parts, prices], "By network": networks})
+        from gamelens.notebook import conclusions
+        earned = ads.earnings(lens.query("ecpm", by="ilrd_network_name", over="last 7 days"), by="ilrd_network_name")
+        conclusions({"By network": earned, "As we know": ["A holiday was on Monday."]})
 
     Then three sentences are shown, with a link to their section: those that say something clear, then one of each
     section in which nothing is clear. They have at most 25 words: a longer one ends with its first clauses. The others
