@@ -16,6 +16,7 @@ from gamelens.local.sandbox_population import (
     ensure_populated,
     play_unsent,
     populate,
+    populate_at_once,
     population_id,
     today,
 )
@@ -87,6 +88,13 @@ def test_of_many_players_all_days_but_the_last_are_loaded(tmp_path: Path) -> Non
     days = answer.groupby("timestamp").event_count.sum().tolist()
     assert days == [record.loaded, record.events]
     assert min(days) > 0
+
+
+def test_a_sandbox_of_an_earlier_version_is_to_be_stopped(service: Service, tmp_path: Path) -> None:
+    """It has no such address; the sentence has the command."""
+    ready = msgspec.structs.replace(service.ready, console_url=f"{service.ready.console_url}/earlier")
+    with pytest.raises(Refused, match=f"an earlier gamelens.*`gamelens sandbox stop --state {tmp_path}/state`"):
+        populate_at_once(ready, tmp_path / "state", load_scenario("calm", players=20, days=2))
 
 
 def test_a_scenario_that_is_too_long_for_the_sandbox_is_refused(service: Service) -> None:

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
+from http import HTTPStatus
 from itertools import count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,7 +21,7 @@ from filelock import FileLock
 
 from gamelens._files import named_errors, replace_file
 from gamelens._text import one_line, printable
-from gamelens.errors import Refused, suggests_names
+from gamelens.errors import Refused, ServiceError, suggests_names
 from gamelens.local.sandbox_info import SandboxInfo
 from gamelens.local.sandbox_process import call_control_api, control_api_of
 
@@ -164,7 +166,7 @@ def populate_at_once(
     checked, stored and processed. The lake has no raw events of the days that were loaded.
 
     Raises:
-        Refused: as `populate`, or there are events.
+        Refused: as `populate`, there are events, or an earlier gamelens runs the sandbox.
     """
     from gamelens.sandbox.processing.pipeline import LOADED
     from gamelens.simulator import play_columns
@@ -183,7 +185,13 @@ def populate_at_once(
         scenario, folder, game_ids=_game_ids(ready, scenario), workers=workers, before_day=last, on_events=count
     )
     say("loading")
-    call_control_api(ready, lambda api: api.load())
+    try:
+        call_control_api(ready, lambda api: api.load())
+    except ServiceError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        stop = f"gamelens sandbox stop --state {shlex.quote(str(state))}"
+        raise Refused(f"the sandbox runs an earlier gamelens, which loads no players: `{stop}`, then again") from None
     say("sending the last day")
     sent = populate(ready, scenario, from_day=last, on_batch=on_batch)
     return msgspec.structs.replace(sent, loaded=loaded, seconds=time.monotonic() - began)
