@@ -8,13 +8,8 @@ import pytest
 
 import gamelens as gl
 from gamelens.errors import BadQuery
+from support.outside_files import written
 from support.tidy_frames import tidy_frame
-
-
-def written(path: Path, header: str, *rows: str) -> Path:
-    """Write a table and return *path*."""
-    path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
-    return path
 
 
 def test_stages_of_postbacks_are_no_installs_of_one_day(tmp_path: Path) -> None:

@@ -12,13 +12,8 @@ import pytest
 import gamelens as gl
 from gamelens.analysis import outside_data
 from gamelens.errors import BadQuery
+from support.outside_files import written
 from support.tidy_frames import tidy_frame
-
-
-def written(path: Path, header: str, *rows: str) -> Path:
-    """Write a table and return *path*."""
-    path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
-    return path
 
 
 @pytest.mark.parametrize(

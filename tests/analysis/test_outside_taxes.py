@@ -10,12 +10,7 @@ import pytest
 import gamelens as gl
 from gamelens.analysis import outside_data
 from gamelens.errors import BadQuery
-
-
-def written(path: Path, header: str, *rows: str) -> Path:
-    """Write a table and return *path*."""
-    path.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
-    return path
+from support.outside_files import written
 
 
 @pytest.mark.parametrize(

@@ -131,7 +131,7 @@ def story(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def _results_of(path: Path, parameters: Mapping[str, str]) -> list[DataFrame]:
-    """Run the cells of a notebook and return the whole results that have claims."""
+    """Run the cells of a notebook and return the results that have claims, without parts of results."""
     names: dict[str, Any] = {"display": lambda *_, **__: None}
     for number, cell in enumerate(nbformat.read(path, as_version=4).cells):  # type: ignore[no-untyped-call]
         if cell.cell_type == "code" and "widgets." not in cell.source:

@@ -66,7 +66,7 @@ def test_a_long_sentence_of_a_first_screen_ends_with_its_first_clauses() -> None
 
 
 def test_an_entity_ends_no_clause() -> None:
-    """A name in brackets of HTML is written with semicolons."""
+    """A name with the signs of an HTML tag is written with entities, which end in semicolons."""
     text = f"The price of <b> x> fell {'very ' * 25}much."
     assert conclusions({"": [text]}).data.count("&#62;") == 2
 

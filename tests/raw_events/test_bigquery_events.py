@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
-from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +19,16 @@ from gamelens.receipt_text import explain
 from gamelens.receipts import Receipt, merge_receipts
 from gamelens.sandbox.engines.plain_sql import written_for
 from support.bigquery_service import BigQueryService, GoogleSql, serving, translated
-from support.every_analysis import ANALYSES, INSTALLED, MANY, OVER, assert_equal, compare_all, with_repeats, with_zone
-from support.random_worlds import play
-from support.sandbox_stage import Stage
+from support.every_analysis import (
+    ANALYSES,
+    INSTALLED,
+    OVER,
+    assert_equal,
+    compare_all,
+    played_world,
+    with_repeats,
+    with_zone,
+)
 
 bigquery = pytest.importorskip("google.cloud.bigquery")
 credentials = pytest.importorskip("google.auth.credentials")
@@ -37,11 +43,9 @@ STEPS = ("pack:gold", "Complete", "Complete:world1")
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeClient]:
     """Return a lake with events of a random world."""
-    stage = Stage(tmp_path_factory.mktemp("world") / "state")
-    play(stage, Random(57), batches=16, **MANY)
-    with open_lake(stage.sandbox.options.state, organisation="acme", progress=False) as lake:
+    state = played_world(tmp_path_factory.mktemp("world") / "state", 57, batches=16)
+    with open_lake(state, organisation="acme", progress=False) as lake:
         yield lake
-    stage.sandbox.close()
 
 
 @pytest.fixture(scope="module")
@@ -320,7 +324,7 @@ def test_only_the_days_that_are_asked_for_are_read(lake: LakeClient, client: Any
 
 
 def test_first_events_are_looked_for_only_if_asked(lake: LakeClient, client: Any, service: BigQueryService) -> None:
-    """Since all of the history would be read and billed."""
+    """They would read, and bill, the whole history."""
     with opened(client, lake, players=None) as table:
         raw_events.funnel(table, ["user"], OVER)
         ran = len(service.statements)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import duckdb
@@ -24,9 +23,16 @@ from gamelens.raw_events.open_events import EventTable
 from gamelens.receipts import Receipt
 from gamelens.sandbox.engines.plain_sql import faults_of
 from gamelens.wire.intervals import Interval
-from support.every_analysis import ANALYSES, INSTALLED, MANY, OVER, assert_equal, compare_all, with_repeats, with_zone
-from support.random_worlds import play
-from support.sandbox_stage import Stage
+from support.every_analysis import (
+    ANALYSES,
+    INSTALLED,
+    OVER,
+    assert_equal,
+    compare_all,
+    played_world,
+    with_repeats,
+    with_zone,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -36,11 +42,9 @@ NAMES = {"ts": "sent_at", "user_id": "Player Id"}
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeClient]:
     """Return a lake with events of a random world."""
-    stage = Stage(tmp_path_factory.mktemp("world") / "state")
-    play(stage, Random(53), batches=60, **MANY)
-    with open_lake(stage.sandbox.options.state, organisation="acme", progress=False) as lake:
+    state = played_world(tmp_path_factory.mktemp("world") / "state", 53, batches=60)
+    with open_lake(state, organisation="acme", progress=False) as lake:
         yield lake
-    stage.sandbox.close()
 
 
 @pytest.fixture(scope="module")

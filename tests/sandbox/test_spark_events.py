@@ -7,13 +7,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from support.every_analysis import MANY
-from support.random_worlds import play
-from support.sandbox_stage import Stage
+from support.every_analysis import played_world
 
 pytest.importorskip("pyspark")
 pytestmark = [
@@ -27,9 +24,7 @@ def test_every_analysis_equals_that_of_the_lake(kind: str, tmp_path: Path) -> No
     """On random events with repeats and a zone, in a session whose own zone, settings and views stay as they are."""
     if kind == "connect":
         pytest.importorskip("grpc_status")
-    stage = Stage(tmp_path / "state")
-    play(stage, Random(54), batches=60, **MANY)
-    stage.sandbox.close()
+    played_world(tmp_path / "state", 54, batches=60)
     program = Path(__file__).parents[1] / "support" / "spark_event_tables.py"
     paths = os.pathsep.join([str(program.parents[1]), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(program), kind, str(tmp_path / "state"), str(tmp_path)]

@@ -13,18 +13,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from support.every_analysis import MANY
-from support.random_worlds import play
-from support.sandbox_stage import Stage
+from support.every_analysis import played_world
 
 pytestmark = pytest.mark.slow
 
 AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-"""Of the account that Azurite has for everybody."""
+"""The key of the account that every Azurite has, as its documentation publishes it."""
 MAKE_BUCKET = "import fsspec; fsspec.filesystem('s3').mkdir('bucket')"
 MAKE_CONTAINER = """
 import os
@@ -90,9 +87,7 @@ def test_events_in_a_store_are_analysed_there_and_imported_once(kind: str, tmp_p
             url, make = "abfss://bucket@devstoreaccount1.dfs.core.windows.net/studio", MAKE_CONTAINER
             account = f"AccountName=devstoreaccount1;AccountKey={AZURE_KEY};BlobEndpoint={address}/devstoreaccount1"
             settings = {"AZURE_STORAGE_CONNECTION_STRING": f"DefaultEndpointsProtocol=http;{account};"}
-    stage = Stage(tmp_path / "state")
-    play(stage, Random(58), batches=20, **MANY)
-    stage.sandbox.close()
+    played_world(tmp_path / "state", 58, batches=20)
     program = Path(__file__).parents[1] / "support" / "in_a_store.py"
     paths = os.pathsep.join([str(program.parents[1]), os.environ.get("PYTHONPATH", "")])
     environment = os.environ | settings | {"PYTHONPATH": paths}

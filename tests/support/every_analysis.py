@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pandas as pd
@@ -16,12 +17,13 @@ from pandas.testing import assert_frame_equal
 from gamelens import raw_events
 from gamelens.errors import Refused
 from gamelens.raw_events.event_source import EventSource
-from support.random_worlds import USERS
+from support.random_worlds import USERS, play
+from support.sandbox_stage import Stage
 
 OVER: Final = "2026-10-25/2026-11-19"
 """Clocks of New York go back on the first of November."""
 INSTALLED: Final = "2026-09-29/2026-11-15"
-MANY: Final = {
+_MANY: Final = {
     "users": (*USERS, *(f"u{number}" for number in range(30))),
     "sessions": tuple(f"s{number} > ${{x}}" for number in range(90)),
 }
@@ -57,6 +59,14 @@ ANALYSES: Final[dict[str, Callable[[EventSource], DataFrame]]] = {
 def assert_equal(found: DataFrame, expected: DataFrame) -> None:
     """Compare two frames: every value, dtype and row, and sums of floats to the last digits."""
     assert_frame_equal(found, expected, rtol=1e-12, check_categorical=False)
+
+
+def played_world(state: Path, seed: int, *, batches: int) -> Path:
+    """Make *state* a sandbox, now stopped, with the events of a random world of many players, and return it."""
+    stage = Stage(state)
+    play(stage, Random(seed), batches=batches, **_MANY)
+    stage.sandbox.close()
+    return state
 
 
 def compare_all(

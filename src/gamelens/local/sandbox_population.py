@@ -115,9 +115,7 @@ def populate(
     from gamelens.simulator import play
 
     ends_on = ends_on or today()
-    needed = (
-        (today() - ends_on).days + scenario.days - from_day + 2
-    )  # with a day for the time zones of clocks, and today
+    needed = (today() - ends_on).days + scenario.days - from_day + 2  # with a day for the zones of clocks, and today
     if needed > (oldest := call_control_api(ready, ControlApi.summary).oldest_days):
         raise Refused(
             f"the scenario begins {needed - 2} days ago, and the sandbox dates events more than {oldest} days old by "
@@ -493,7 +491,6 @@ def _ensure_populated(
     call_control_api(ready, lambda api: api.reset())
     _record_file(state).unlink(missing_ok=True)
     if wanted.players >= _LOADED_PLAYERS and wanted.is_clean:
-        _name_scenario(ready, wanted)
         record = populate_at_once(ready, state, wanted, workers=workers, say=say, on_batch=on_batch)
     else:
         record = populate(ready, wanted, on_batch=on_batch)

@@ -16,7 +16,7 @@ _FEWEST: Final = 3
 """Two points are a change, which stands beside them in words."""
 
 
-def sparkline(values: Sequence[float], label: str, *, css_class: str = "") -> str:
+def sparkline(values: Sequence[float], label: str) -> str:
     """Return *values* as a line from left to right, empty for fewer than three known ones.
 
     The line is interrupted where a value is missing, and ends in a point at the last known one. Its lowest value is at
@@ -25,7 +25,6 @@ def sparkline(values: Sequence[float], label: str, *, css_class: str = "") -> st
     Args:
         values: the oldest first, NaN where one is unknown.
         label: what it shows, plain text: the text alternative.
-        css_class: of the picture.
     """
     known = [value for value in values if math.isfinite(value)]
     if len(known) < _FEWEST:
@@ -44,7 +43,7 @@ def sparkline(values: Sequence[float], label: str, *, css_class: str = "") -> st
     )
     x, y = next(point for point in reversed(points) if point is not None)
     return (
-        f'<svg class="{css_class}" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
         f'aria-label="{escape(label)}" focusable="false"><path d="{path}" fill="none" stroke="currentColor" '
         f'style="stroke-width:1.5;stroke-linejoin:round"/><circle cx="{x:.1f}" cy="{y:.1f}" r="2.4" '
         'fill="currentColor"/></svg>'

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 from pandas import DataFrame
 
+from gamelens._text import counted
 from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.tidy_frames.written_columns import WrittenColumn, written_columns
 from gamelens.errors import suggests_names
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MOST_TILES: Final = 5
 """Tiles side by side, and tiles that are not folded."""
 _FEWEST_ACROSS: Final = 4
-"""A tile is a quarter of the page at most."""
+"""Columns of the grid at least, so that no tile is wider than a quarter of the page."""
 _MUTED: Final = "var(--jp-ui-font-color2, GrayText)"
 _TILES: Final = ".gamelens-tiles.gamelens-tiles"  # twice, so that the rules of JupyterLab and of sites give way
 _STYLE: Final = f"""<style>
@@ -99,7 +100,7 @@ class KeyNumbers:
         """Return the tiles as HTML that follows the theme of its page, light or dark; those after the fifth fold."""
         tiles = [_tile(number, cells) for number, cells in zip(self._numbers, self._cells, strict=True)]
         first, more = tiles[:MOST_TILES], tiles[MOST_TILES:]
-        words = f"{len(more)} more {'number' if len(more) == 1 else 'numbers'}"
+        words = counted(len(more), "more number")
         folded = f"<details><summary>{words}</summary>{_list_of(more, MOST_TILES)}</details>" if more else ""
         period = f"<p>{escape(self._period)}</p>" if self._period else ""
         # The classes keep MathJax from reading dollar signs as formulas.
@@ -138,7 +139,7 @@ def key_numbers(
 def _longer_by(before: Interval, period: Interval | None) -> str:
     """Return by how many days a month before is longer or shorter than *period*, empty where they are equally long."""
     days = 0 if period is None else (before.length - period.length).days
-    return f", {abs(days)} {'day' if abs(days) == 1 else 'days'} {'more' if days > 0 else 'fewer'}" if days else ""
+    return f", {counted(abs(days), 'day')} {'more' if days > 0 else 'fewer'}" if days else ""
 
 
 def _list_of(tiles: Sequence[str], across: int) -> str:
@@ -169,7 +170,7 @@ def _history_in_words(number: KeyNumber) -> str:
     frame = DataFrame({"value": known, "unit": number.kind})
     column = next(column for column in written_columns(frame) if column.name == "value")
     first, last, low, high = (column.text(value, 0) for value in (known[0], known[-1], min(known), max(known)))
-    return f"{len(number.history)} {number.every}s: from {first} to {last}, lowest {low}, highest {high}"
+    return f"{counted(len(number.history), number.every)}: from {first} to {last}, lowest {low}, highest {high}"
 
 
 def _cells_of(numbers: Sequence[KeyNumber]) -> list[_Cells]:

@@ -121,8 +121,8 @@ class ArmPair(msgspec.Struct, frozen=True, kw_only=True):
 
         The p-value always agrees with both intervals: it is below 1 - *confidence* if they exclude 0, and only then.
         The relative one is the ratios r for which `value - r * control_value` may be 0 (`ratio_bounds`), between days
-        the interval of the ratio itself. *error* is half the width of a normal interval that holds the one of the
-        difference.
+        the interval of the ratio itself. *error* is the standard error of the narrowest normal
+        interval that covers the interval of the difference.
 
         Raises:
             BadQuery: *confidence* is not between 0 and 1.

@@ -264,8 +264,8 @@ FEWEST_OF_SEGMENT: Final = 100.0
 Derived: in 28 days that is 3.6 a day. None on one day is chance (3%), and can show nothing else.
 """
 FEWEST_OF_SHARE: Final = 30.0
-"""Players (or other wholes) of the days before without which the share of a segment is compared with the share of the
-others instead of its own.
+"""Players, or other wholes, that a segment needs in the days before. With fewer its share is compared with the share of
+the others instead of its own.
 
 Derived: the standard error of a share of a third is then more than a quarter of it.
 """

@@ -2,14 +2,14 @@
 
 Such a table has prices of several units of many currencies in one, which is seldom the dollar, rows that name the
 currencies, and columns called by codes of the bank. A format of `vendors.toml` says in which currency the prices are
-(`rates_in`), and how its headers are read (`quotes`, with the groups *of*, *in* and *units*; `codes` has those of the
-bank alone).
+(`rates_in`), and how its headers are read (`quotes`, with the groups *of*, *in* and *units*). `codes` has the codes
+that the bank alone uses.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import Vendor, vendors
 from gamelens.errors import BadQuery
+from gamelens.wire.currencies import USD_PER_UNIT
 
 _NO_CODES: Final = {"YEN": "JPY", "EURO": "EUR", "STG": "GBP", "RMB": "CNY"}
 _UNIT_AND_CODE: Final = re.compile(
@@ -99,9 +100,7 @@ def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
     return grid.filtered(is_day, f"{grid.rows_text(~is_day)} {words} left out")
 
 
-def dollars_by_quotes(
-    quoted: Sequence[tuple[str, Quote, Series[Any]]], source: str, usual: Mapping[str, Any]
-) -> dict[str, Series[Any]]:
+def dollars_by_quotes(quoted: Sequence[tuple[str, Quote, Series[Any]]], source: str) -> dict[str, Series[Any]]:
     """Return US dollars for one unit of each currency, by columns, what each quotes, and their prices by day.
 
     Raises:
@@ -125,11 +124,10 @@ def dollars_by_quotes(
         raise BadQuery("rate", source, f"has rates in {home}, and none of US dollars: pass a file that has both")
     found = {code: rates for code, rates in known.items() if code not in ("USD", "")}
     for code, rates in found.items():
-        if code in usual and rates.notna().any() and not 0.25 < float(rates.median()) / float(usual[code]) < 4:
+        usual = float(USD_PER_UNIT.get(code, 0))
+        if usual and rates.notna().any() and not 0.25 < float(rates.median()) / usual < 4:
             rule = (
                 f"has rates of {code} that are far from the usual one, {float(rates.median()):.6g} dollars for one and"
             )
-            raise BadQuery(
-                "rate", source, f"{rule} not {float(usual[code]):.4g}: call the columns usd_per_{code.lower()}"
-            )
+            raise BadQuery("rate", source, f"{rule} not {usual:.4g}: call the columns usd_per_{code.lower()}")
     return found

@@ -142,10 +142,10 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     codes = table.of_role("currency")
     found: dict[str, Series[Any]] = {}
     plain = [number for number in numbers if is_currency(number.name.strip())]
-    pairs = {column.name: pair for column in numbers if (pair := is_exchange(column.name))}
+    pairs = [(column, pair) for column in numbers if (pair := is_exchange(column.name))]
     quoted = _quoted(numbers, plain, pairs, days, vendor)
     if quoted:
-        found = dollars_by_quotes(quoted, table.source, USD_PER_UNIT)
+        found = dollars_by_quotes(quoted, table.source)
     elif codes and numbers:
         found = _rates_by_code(table, codes, numbers, days, home)
     elif table.rates_of:
@@ -153,9 +153,7 @@ def _rates_of(table: OutsideTable) -> DataFrame:
             {number.name.strip(): _by_day(number, days) for number in numbers}, table.rates_of, table
         )
     else:
-        for column in [column for column in numbers if column.name in pairs]:
-            code, rates = _by_pair(column, pairs[column.name], _by_day(column, days))
-            found[code] = rates
+        found |= dict(_by_pair(column, pair, _by_day(column, days)) for column, pair in pairs)
         named = {number.name.strip(): _by_day(number, days) for number in plain}
         found |= _rates_of_named(named, table) if named else {}
     if not found:
@@ -176,7 +174,7 @@ def _rates_of(table: OutsideTable) -> DataFrame:
 def _quoted(
     numbers: list[OutsideColumn],
     plain: list[OutsideColumn],
-    pairs: Mapping[str, tuple[str, str]],
+    pairs: list[tuple[OutsideColumn, tuple[str, str]]],
     days: Series[Any],
     vendor: Vendor | None,
 ) -> list[tuple[str, Quote, Series[Any]]]:
@@ -191,10 +189,10 @@ def _quoted(
     ]
     if any(not quote.price_in for _, quote, _ in quoted):
         quoted += [(number.name, Quote(number.name.strip(), "", 1), _by_day(number, days)) for number in plain]
-    if quoted or all("USD" in pair for pair in pairs.values()):
+    if quoted or all("USD" in pair for _, pair in pairs):
         return quoted
-    for column in [column for column in numbers if column.name in pairs]:
-        rates, pair = _by_day(column, days), pairs[column.name]
+    for column, pair in pairs:
+        rates = _by_day(column, days)
         usual = float(USD_PER_UNIT[pair[0]]) / float(USD_PER_UNIT[pair[1]])
         first, second = reversed(pair) if _is_upside_down(float(rates.median()), usual) else pair
         quoted.append((column.name, Quote(first, second, 1), rates))
@@ -239,22 +237,20 @@ def _rates_by_code(
         rule = f'has several columns that may be rates: say which with roles={{"{surest[0].name}": "exchange_rate"}}'
         raise BadQuery("rate", table.source, rule, [number.name for number in surest])
     if pair is not None:
-        return dollars_by_quotes(quotes_of_pairs(table, pair, surest[0], days), table.source, USD_PER_UNIT)
-    texts = codes[0].values.astype("object")
-    if len(codes) > 1 and codes[0].values.nunique() == 1:  # base and quote
-        texts = codes[1].values.astype("object")
+        return dollars_by_quotes(quotes_of_pairs(table, pair, surest[0], days), table.source)
+    base = codes[0] if len(codes) > 1 and codes[0].values.nunique() == 1 else None
+    texts = codes[0 if base is None else 1].values.astype("object")
     prices = prices_of_one(table, surest[0])
     frame = DataFrame({"day": days, "code": texts, "rate": prices}).dropna()
     wide = frame.groupby(["day", "code"])["rate"].last().unstack()
     named = {next(iter(currencies_of(str(text).strip()))): wide[text] for text in wide}
     if home:
         quoted = [(code, Quote(code, home, 1), rates) for code, rates in named.items()]
-        return dollars_by_quotes(quoted, table.source, USD_PER_UNIT)
+        return dollars_by_quotes(quoted, table.source)
     stated = currencies_in(surest[0].name.casefold().rpartition("per ")[2], is_header=True)
     if " per " in surest[0].name.casefold() and len(stated) == 1:  # units per £1
         return _rates_of_base(named, min(stated), table)
-    base = codes[0] if len(codes) > 1 and codes[0].values.nunique() == 1 else None
-    if base is not None and base.currency is None and str(base.values.iloc[0]) not in ("USD",):
+    if base is not None and base.currency is None and str(base.values.iloc[0]) != "USD":
         return _rates_of_base(named, str(base.values.iloc[0]).strip(), table)
     return _rates_of_named(named, table)
 

@@ -363,7 +363,7 @@ def _of_texts(name: str, texts: Sequence[str]) -> StatedRows | None:
 
 
 def _are_codes(name: str, texts: Sequence[str]) -> bool:
-    """Return whether the texts are letters that the header lists, A/F, or that a status has."""
+    """Return whether *texts* are codes of a few letters, which the header lists (A/F) or is a status for."""
     if not 1 < len(texts) <= _MOST_CODES or any(len(text) > _LONGEST_CODE or not text.isalpha() for text in texts):
         return False
     letters = {part.strip().casefold() for part in re.split(r"[/|,]", name)}

@@ -611,7 +611,7 @@ def _with_costs_called_prices(meanings: dict[str, Meaning], cells: Mapping[str, 
 def _with_ages_of_cohorts(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
     """Return *meanings* with what cohorts have up to several ages, Cumulative Revenue D0 and D7, as theirs.
 
-    Such a column grows with the age and not from row to row, each of which is a cohort.
+    Such a column grows with the age and not from row to row: a row is a cohort.
     """
     of_ages: dict[str, list[str]] = {}
     for name, known in meanings.items():

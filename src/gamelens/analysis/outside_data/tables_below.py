@@ -24,7 +24,7 @@ _FILES: Final = (".csv", ".tsv", ".txt", ".gz", ".zip", ".xlsx", ".xlsm")
 
 
 def of_one_table(grid: Grid, header_row: int | None) -> Grid:
-    """Return *grid* without the rows from another header on, where *header_row* says which table is read.
+    """Return one table of *grid*, which may have another below it: *header_row* says which of the two is read.
 
     Raises:
         BadQuery: there is another header, and nothing says which table is meant.
