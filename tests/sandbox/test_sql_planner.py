@@ -16,7 +16,7 @@ from gamelens.sandbox.engines.engine import SqlQuery
 from gamelens.sandbox.metrics.sql_planner import EVENTS, TABLES, Branch, compile_dimension_values, compile_query
 from gamelens.sandbox.storage.atoms import ATOMS, Read
 from gamelens.sandbox.storage.lake_schema import COLUMNS
-from gamelens.wire.intervals import Interval
+from gamelens.wire.intervals import Granularity, Interval
 from gamelens.wire.queries import MetricQuery, decode_query
 from support.hypothesis_profiles import tries
 from support.random_worlds import GAMES, POOLS, UNUSED_VALUES, play, random_query
@@ -26,8 +26,9 @@ pytestmark = pytest.mark.slow
 
 WHOLE_DAYS = (
     *("2026-11-01/P20D", "2026-10-20/P31D", "2026-11-20/P1D", "2026-11-16/P1W", "2026-11-01/P1M", "2026-10-05/P30D"),
-    "2026-10-01/P60D",
 )
+LONG = ("2026-10-01/P60D", "2026-09-28/P60D", "2026-09-20T03:00/2026-11-24T05:00")
+"""The last two have all that a random world holds."""
 
 
 def random_metric_query(random: Random) -> tuple[str, MetricQuery]:
@@ -35,7 +36,7 @@ def random_metric_query(random: Random) -> tuple[str, MetricQuery]:
     query = random_query(random, "acme")
     body = dict(query.body)
     if random.random() < 0.5:
-        body["interval"] = random.choice(WHOLE_DAYS[: -1 if query.granularity == "day" else None])
+        body["interval"] = random.choice(WHOLE_DAYS if query.granularity == "day" else WHOLE_DAYS + LONG)
     return query.metric, decode_query(body, granularity="day" if query.metric == "retention_retro" else None)
 
 
@@ -84,6 +85,8 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_any_stage: Calla
             for tables in ((), *((name,) for name in TABLES), TABLES)
         ]
         plans.append(compile_query(METRICS[metric], query, games=None))
+        held = stage.sandbox.lake.snapshot("acme").held()
+        plans += (compile_query(METRICS[metric], query, games=GAMES["acme"], held=held),)
         first, *others = different(plans)
         expected = rows(stage, first)
         for plan in others:
@@ -205,6 +208,43 @@ def test_rows_of_one_bucket_have_a_constant() -> None:
     assert months.sql.count("date_trunc('month', day)") == 2  # of whole months, and those who are in several cells
 
 
+INSTALLS = {"installs", "installs_moved"}
+PAYMENTS = {"payments", "payments_moved"}
+DAILY = {"daily_players", "daily_players_shared"}
+WEEKLY = {"weekly_players", "weekly_players_shared"}
+MONTHLY = {"monthly_players", "monthly_players_shared"}
+SESSIONS = {"sessions", "sessions_shared"}
+HELD = Interval.parse("2026-09-20/2026-11-20")
+
+
+@pytest.mark.parametrize(
+    ("granularity", "interval", "tables"),
+    [
+        ("month", "2026-09-20/2026-11-20", MONTHLY),  # what the lake has lies inside
+        ("month", "2026-09-19T07:00/2026-11-20T07:00", MONTHLY),
+        ("month", "2026-09-21/2026-11-20", MONTHLY | {"active"}),
+        ("month", "2026-09-20/2026-11-19", MONTHLY | {"active"}),
+        ("month", "2026-09-20/2026-11-19T23:00", MONTHLY | {"active", "events", "installs"}),
+        ("week", "2026-11-09/2026-11-20", WEEKLY),
+        ("week", "2026-11-10/2026-11-20", WEEKLY | {"active"}),
+        ("all", "2026-11-01/2026-11-20", MONTHLY),  # the month to date
+        ("all", "2026-11-16/2026-11-20", WEEKLY),
+        ("all", "2026-11-02/2026-11-20", {"active"}),
+        ("all", "2026-11-19/2026-11-20T07:00", DAILY),
+        ("month", "2026-11-25/2026-11-28", {"active"}),  # nothing is held there
+    ],
+)
+def test_a_month_is_whole_where_it_lacks_only_days_without_events(
+    granularity: Granularity, interval: str, tables: set[str]
+) -> None:
+    """The first and the last month of a lake are read from months, as those between them are."""
+    body = {"interval": interval, "query": {"type": "timeseries"}}
+    query = decode_query(body, granularity=granularity)
+    plan = compile_query(METRICS["user_unique"], query, games=["1001"], held=HELD)
+    assert plan.reads.keys() == tables
+    assert compile_query(METRICS["user_unique"], query, games=["1001"]).reads.keys() >= {"active"}
+
+
 def test_a_table_is_joined_with_what_is_declared_and_nothing_else() -> None:
     """An atom that reads `install_publisher`, a column of events, joins no installs."""
     moment = Interval.parse("2026-11-01/P1D")
@@ -214,12 +254,6 @@ def test_a_table_is_joined_with_what_is_declared_and_nothing_else() -> None:
     assert EVENTS.rows(installed.joins, by_number=False).tables == {"events"} | INSTALLS
 
 
-INSTALLS = {"installs", "installs_moved"}
-PAYMENTS = {"payments", "payments_moved"}
-DAILY = {"daily_players", "daily_players_shared"}
-WEEKLY = {"weekly_players", "weekly_players_shared"}
-MONTHLY = {"monthly_players", "monthly_players_shared"}
-SESSIONS = {"sessions", "sessions_shared"}
 BY_DAY = {"granularity": "day"}
 BY_WEEK = {"granularity": "week", "interval": "2026-11-02/P14D"}
 BY_MONTH = {"granularity": "month", "interval": "2026-10-01/P2M"}

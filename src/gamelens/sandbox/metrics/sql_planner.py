@@ -213,12 +213,18 @@ _PERIODS: Final[tuple[Granularity, ...]] = ("day", "week", "month")
 
 
 def compile_query(
-    metric: Metric, query: MetricQuery, *, games: Sequence[str] | None, tables: Collection[str] = TABLES
+    metric: Metric,
+    query: MetricQuery,
+    *,
+    games: Sequence[str] | None,
+    tables: Collection[str] = TABLES,
+    held: Interval | None = None,
 ) -> SqlQuery:
     """Compile *query* of *metric* over *games*: an empty list reads none, None reads all in the tables.
 
     The rows have the columns `bucket`, the dimensions and the metric's parts, in the order of Wire 2.10, Row order.
-    They come from some of *tables*; events can answer every query and are always allowed.
+    They come from some of *tables*; events can answer every query and are always allowed. All events lie in *held*,
+    None where that is not known.
     """
     since = query.since_days_ago or 0
     metric_sql = RETURNING_AFTER if since and metric.name == "returning_users" else METRIC_SQL[metric.name]
@@ -231,7 +237,7 @@ def compile_query(
     else:
         if since:
             scope.parameters.bind(min(since, _FOREVER_DAYS), "since")
-        plan = plan_branches(metric_sql.atoms, scope.dimensions, query.interval, query.granularity, tables)
+        plan = plan_branches(metric_sql.atoms, scope.dimensions, query.interval, query.granularity, tables, held)
         rows = {"source": scope.event_rows(plan, metric_sql.atoms, query.interval, query.granularity)}
     by = ("bucket", *scope.names)
     parts = dict[str, str]()
@@ -324,18 +330,17 @@ def plan_branches(
     interval: Interval,
     granularity: Granularity,
     tables: Collection[str] = TABLES,
+    held: Interval | None = None,
 ) -> SqlPlan:
     """Return the smallest tables that have *atoms* and *dimensions* exactly, each with its interval.
 
     Atoms that need events anyway take the atoms of daily tables with them. Edges of *interval* that are not whole days
-    are read from events, whole days outside whole weeks or months from `active`.
+    are read from events, whole days outside whole weeks or months from `active`. A day, week or month is whole also
+    where *interval* lacks only days outside *held*: the month to date is answered by the month.
     """
-    # A query whose interval is one finer bucket counts in that: it needs no other table than the finer bucket does.
-    period, whole = granularity, _whole_buckets(interval, "day")
-    for finer in _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS:
-        if next(interval.buckets(finer), None) == interval:
-            period = finer if granularity == "all" or finer == "day" else granularity
-            break
+    if held is not None:
+        interval = interval & held or interval
+    period, whole = _counted_in(interval, granularity, held), _whole_buckets(_widened(interval, "day", held), "day")
     usable = [table for table in SOURCES if table.name in tables and table.values.keys() >= set(dimensions)]
     usable = [table for table in usable if whole or not table.is_by_day]
     chosen = {atom: next((table for table in usable if atom in table.reads[period]), EVENTS) for atom in atoms}
@@ -356,7 +361,9 @@ def plan_branches(
                 add(table, atom, interval)
                 continue
             read = table.reads[period][atom]
-            inside = _whole_buckets(whole, read.period) if read.period in ("week", "month") else whole
+            inside = whole
+            if read.period in ("week", "month"):
+                inside = _whole_buckets(_widened(whole, read.period, held), read.period)
             if inside:
                 add(table, atom, inside)
                 if read.cells:
@@ -510,9 +517,27 @@ def _whole_buckets(interval: Interval, period: Granularity) -> Interval | None:
     return Interval(start, end) if start < end else None
 
 
+def _counted_in(interval: Interval, granularity: Granularity, held: Interval | None) -> Granularity:
+    """Return *granularity*, or a finer one if *interval* is one bucket of that: it needs no other table then."""
+    for finer in _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS:
+        if next(interval.buckets(finer), None) == _widened(interval, finer, held):
+            return finer if granularity == "all" or finer == "day" else granularity
+    return granularity
+
+
+def _widened(interval: Interval, period: Granularity, held: Interval | None) -> Interval:
+    """Return *interval* with the rest of its first and of its last *period*, where *held* has nothing in that rest."""
+    if held is None or not interval:
+        return interval
+    start = bucket_start(interval.start, period) if interval.start <= held.start else interval.start
+    last = next(Interval(interval.end - timedelta(microseconds=1), interval.end).buckets(period))
+    return Interval(start, last.end if held.end <= interval.end else interval.end)
+
+
 def _edges(interval: Interval, whole: Interval) -> list[Interval]:
     """Return the parts of *interval* before and after *whole*, without empty ones."""
-    return [edge for edge in (Interval(interval.start, whole.start), Interval(whole.end, interval.end)) if edge]
+    before = Interval(interval.start, max(interval.start, whole.start))
+    return [edge for edge in (before, Interval(min(whole.end, interval.end), interval.end)) if edge]
 
 
 def _naive(moment: datetime) -> datetime:
