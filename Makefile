@@ -220,7 +220,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@echo "Installing $$(grep -c '^[a-z]' constraints.txt) packages into .venv, once"
 	@if [ -x $(UV) ]; then $(UV) pip install --quiet --python $(BIN)/python --require-hashes --requirement constraints.txt; \
 	else $(BIN)/$(PIP) --require-hashes --requirement constraints.txt; fi
-	@$(BIN)/$(PIP) --no-deps --no-build-isolation --editable .
+	@if [ -x $(UV) ]; then $(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .; \
+	else $(BIN)/$(PIP) --no-deps --no-build-isolation --editable .; fi
 	@touch $@
 
 # On a fresh machine, what tests import is compiled by two processes, before every worker would compile all of it.
@@ -231,8 +232,8 @@ $(COMPILED): $(INSTALLED)
 	$(COLLECT) --nbmake notebooks $(filter-out %/analysis %/bench %/client %/sandbox %/support,$(wildcard tests/[a-z]*)) \
 		> .cache/compiled_too.txt 2>&1; wait $$!; touch $@
 
-# An installer that takes seconds where pip takes minutes, with the same hashes.
+# An installer that takes seconds where pip takes minutes, with the same hashes. It is no package of the environment.
 $(UV): .ci/constraints-uv.txt
-	@$(PYTHON) -m venv .cache/lock
-	@.cache/lock/bin/$(PIP) --require-hashes --requirement .ci/constraints-uv.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/$(PIP) --upgrade --target .cache/lock --require-hashes --requirement .ci/constraints-uv.txt
 	@touch $@
