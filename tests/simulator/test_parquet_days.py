@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -231,7 +231,7 @@ def test_the_ledger_of_columns_is_that_of_bodies(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "one").equals(pq.read_table(tmp_path / "two"))
 
 
-def table(paths: list[Path]) -> pa.Table:
+def table(paths: Iterable[Path]) -> pa.Table:
     """Return the rows of several Parquet files as one table."""
     return pa.concat_tables([pq.read_table(path) for path in paths])
 
@@ -250,6 +250,25 @@ def test_the_chapter_size_changes_only_the_row_groups(tmp_path: Path) -> None:
     for day, paths in cut.items():
         assert table(paths).equals(table(whole[day]))
         assert len(paths) == 1 < pq.read_metadata(paths[0]).num_row_groups
+
+
+def test_days_that_share_a_file_are_its_row_groups(tmp_path: Path) -> None:
+    """Rows and their order stay; a file has the days from its first one on, the last file the rest."""
+    scenario = load_scenario("small", players=400, days=7)
+    folders = [tmp_path / "apart", tmp_path / "shared"]
+    for folder in folders:
+        folder.mkdir()
+    apart, shared = (
+        play_columns(scenario, folder, ends_on=ENDS_ON, days_a_file=days)
+        for folder, days in zip(folders, (1, 3), strict=True)
+    )
+    days = sorted(apart)
+    assert sorted(shared) == days[::3]
+    for place, first in enumerate(days[::3]):
+        inside = days[3 * place : 3 * place + 3]
+        assert table(shared[first]).equals(table(path for day in inside for path in apart[day]))
+        (path,) = shared[first]
+        assert pq.read_metadata(path).num_row_groups == len(inside)
 
 
 def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path) -> None:

@@ -166,8 +166,10 @@ def populate_at_once(
     Raises:
         Refused: as `populate`, there are events, or an earlier gamelens runs the sandbox.
     """
+    from gamelens.sandbox.processing.compaction import SETTLED_EVENTS
     from gamelens.sandbox.processing.pipeline import LOADED
     from gamelens.simulator import play_columns
+    from gamelens.simulator.output.play import estimated_events
 
     began, loaded, last = time.monotonic(), 0, scenario.days - 1
 
@@ -180,7 +182,13 @@ def populate_at_once(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     play_columns(
-        scenario, folder, game_ids=_game_ids(ready, scenario), workers=workers, before_day=last, on_events=count
+        scenario,
+        folder,
+        game_ids=_game_ids(ready, scenario),
+        workers=workers,
+        before_day=last,
+        days_a_file=1 + SETTLED_EVENTS * scenario.days // (estimated_events(scenario) + 1),  # none is compacted
+        on_events=count,
     )
     say("loading")
     try:

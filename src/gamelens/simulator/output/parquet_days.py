@@ -1,4 +1,4 @@
-"""The events of `play` as Parquet files of one day each, in the schema of a lake.
+"""The events of `play` as Parquet files of one day each, or of a few, in the schema of a lake.
 
 No event is serialised, sent or decoded, so a hundred million events take minutes. The columns of blocks, those that the
 ledger has too, are collected until they hold a fixed number of events and sorted by day. Each collection adds one row
@@ -11,7 +11,7 @@ import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from datetime import date
+from datetime import date, timedelta
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -79,11 +79,12 @@ def play_columns(
     workers: int = 1,
     row_group_events: int = ROW_GROUP_EVENTS,
     before_day: int | None = None,
+    days_a_file: int = 1,
     on_events: Callable[[int], object] = lambda _: None,
 ) -> dict[date, list[Path]]:
-    """Write every event of `play` to files below *folder* and return the files of each day.
+    """Write every event of `play` to files below *folder* and return the files of each day, by their first day.
 
-    A day has one file, unless there are more days than files that may be open.
+    A day has one file, unless there are more than may be open at once.
 
     Args:
         scenario: the scenario to play.
@@ -94,6 +95,7 @@ def play_columns(
         workers: number of processes.
         row_group_events: number of events collected before the row groups are written. Twice as many are in memory.
         before_day: leaves out the events of this day and later ones, counted from the first; by default of none.
+        days_a_file: number of days that share a file. Each row group is of one day.
         on_events: called with the number of new events after each block.
 
     Raises:
@@ -109,7 +111,8 @@ def play_columns(
     before_day = scenario.days if before_day is None else before_day
     work = partial(_block_rows, scenario, begins, ids_of_games, before_day, is_recorded=ledger is not None)
     with _system_memory_pool(), ThreadPoolExecutor(_THREADS) as threads:
-        days = _DayFiles(folder, threads, row_group_events, stays_open=scenario.days <= _MAX_OPEN_FILES)
+        stays_open = scenario.days <= _MAX_OPEN_FILES * days_a_file
+        days = _DayFiles(folder, threads, row_group_events, begins, days_a_file, stays_open=stays_open)
         for rows, ledger_rows in map_in_order(work, block_tasks(scenario), workers=workers):
             if ledger is not None and ledger_rows is not None:
                 ledger.record(ledger_rows)
@@ -165,12 +168,22 @@ def _block_rows(
 class _DayFiles:
     """The files of all days in *folder*, written by *threads* while the caller simulates.
 
-    Each day has one open file, or, unless it *stays_open*, a file for each row group.
+    So many days from *begins* on have one open file, or, unless it *stays_open*, a file for each collection.
     """
 
-    def __init__(self, folder: Path, threads: ThreadPoolExecutor, row_group_events: int, *, stays_open: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        threads: ThreadPoolExecutor,
+        row_group_events: int,
+        begins: date,
+        days_a_file: int,
+        *,
+        stays_open: bool,
+    ) -> None:
         self._folder, self._threads, self._stays_open = folder, threads, stays_open
         self._row_group_events = row_group_events
+        self._begins, self._days_a_file = begins, days_a_file
         self._seq = self._written_up_to = FIRST_SEQ
         self._waiting: defaultdict[date, list[tuple[pa.Table, int, int]]] = defaultdict(list)
         self._paths: defaultdict[date, list[Path]] = defaultdict(list)
@@ -189,7 +202,7 @@ class _DayFiles:
             self._write_waiting()
 
     def finish(self) -> dict[date, list[Path]]:
-        """Write the rest and return the files of each day."""
+        """Write the rest and return the files, by their first day."""
         self._write_waiting()
         self._wait_for_writers()
         for writer in self._writers.values():
@@ -199,7 +212,13 @@ class _DayFiles:
     def _write_waiting(self) -> None:
         """Start writing what waits, after the previous row groups are written."""
         self._wait_for_writers()
-        self._writing = [self._threads.submit(self._write, day, rows) for day, rows in self._waiting.items()]
+        in_file: defaultdict[date, list[date]] = defaultdict(list)
+        for day in sorted(self._waiting):
+            in_file[day - (day - self._begins) % timedelta(days=self._days_a_file)].append(day)
+        self._writing = [
+            self._threads.submit(self._write, first, [self._waiting[day] for day in days])
+            for first, days in in_file.items()
+        ]
         self._waiting.clear()
         self._written_up_to = self._seq
 
@@ -208,18 +227,19 @@ class _DayFiles:
             future.result()
         self._writing = []
 
-    def _write(self, day: date, places: list[tuple[pa.Table, int, int]]) -> None:
-        """Write the rows of several blocks, from each so many, as one row group. One thread at a time writes a day."""
-        if day not in self._writers:
-            path = self._folder / f"{day}-{len(self._paths[day])}.parquet"
-            self._paths[day].append(path)
-            self._writers[day] = pq.ParquetWriter(path, SCHEMA, **_FORMAT)
-        rows = pa.concat_tables([block.slice(start, end - start) for block, start, end in places])
-        # The ids of all blocks are not worth one dictionary: the writer makes one of those that occur.
-        columns = [
-            column.cast(pa.string()) if field.type == pa.string() else column.unify_dictionaries().combine_chunks()
-            for field, column in zip(SCHEMA, rows.columns, strict=True)
-        ]
-        self._writers[day].write_table(pa.table(columns, schema=SCHEMA), row_group_size=len(rows))
+    def _write(self, first: date, days: list[list[tuple[pa.Table, int, int]]]) -> None:
+        """Write rows of several blocks, from each so many: a row group a day. One thread at a time writes a file."""
+        if first not in self._writers:
+            path = self._folder / f"{first}-{len(self._paths[first])}.parquet"
+            self._paths[first].append(path)
+            self._writers[first] = pq.ParquetWriter(path, SCHEMA, **_FORMAT)
+        for places in days:
+            rows = pa.concat_tables([block.slice(start, end - start) for block, start, end in places])
+            # The ids of all blocks are not worth one dictionary: the writer makes one of those that occur.
+            columns = [
+                column.cast(pa.string()) if field.type == pa.string() else column.unify_dictionaries().combine_chunks()
+                for field, column in zip(SCHEMA, rows.columns, strict=True)
+            ]
+            self._writers[first].write_table(pa.table(columns, schema=SCHEMA), row_group_size=len(rows))
         if not self._stays_open:
-            self._writers.pop(day).close()
+            self._writers.pop(first).close()
