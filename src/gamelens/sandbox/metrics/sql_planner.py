@@ -361,9 +361,8 @@ def plan_branches(
                 add(table, atom, interval)
                 continue
             read = table.reads[period][atom]
-            inside = whole
-            if read.period in ("week", "month"):
-                inside = _whole_buckets(_widened(whole, read.period, held), read.period)
+            of_period = read.period in ("week", "month")
+            inside = _whole_buckets(_widened(whole, read.period, held), read.period) if of_period else whole
             if inside:
                 add(table, atom, inside)
                 if read.cells:
