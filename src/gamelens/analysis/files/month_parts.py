@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Final, NamedTuple
 
+from gamelens.analysis.files.day_ranges import is_range
+
 _ORDINALS: Final = {
     1: "1|i|first|erste|premiere|primera|primeira|prima|eerste|pierwsza|prvni|prva|первая|перша|ilk|birinci|forsta|forste"
     "|ensimmainen|elso|първа|πρωτο|dau|pertama",
@@ -73,7 +75,7 @@ def month_parts(texts: Sequence[str]) -> list[MonthPart] | None:
 def _part(text: str) -> MonthPart:
     if match := _EAST_ASIAN.search(text):
         return MonthPart(text[: match.start()].strip(), *_DAYS_OF[str(match.lastgroup)])
-    if match := _DAYS_BEHIND.search(text):
+    if (match := _DAYS_BEHIND.search(text)) and not is_range(text):
         return MonthPart(text[: match.start()].strip(), int(match["first"]), int(match["last"]))
     parts = unicodedata.normalize("NFKD", text.casefold())
     folded = "".join(part for part in parts if not unicodedata.combining(part))
