@@ -103,7 +103,9 @@ def test_installs_by_platform_are_no_costs_by_network(file: WriteFile) -> None:
         outside_data.cost_per_install(installs, "platform", spend=file(_of(["Google Ads", "Meta Ads"], "Platform")))
 
 
-@pytest.mark.parametrize("text", ["organic (unattributed)", "Unattributed (organic)", "Organic / unattributed", "organic"])
+@pytest.mark.parametrize(
+    "text", ["organic (unattributed)", "Unattributed (organic)", "Organic / unattributed", "organic"]
+)
 def test_organic_with_another_name_beside_it_is_organic(file: WriteFile, text: str) -> None:
     """It meets the players without a publisher."""
     frame = tidy_frame("new_users", install_publisher=["Meta Ads", None], new_users=[4, 2])

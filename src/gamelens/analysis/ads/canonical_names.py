@@ -44,7 +44,9 @@ _COUNTRIES: Final = Path(__file__).with_name("country_names.tsv.xz")
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+){2,}", re.ASCII)
 _ADAPTER_PREFIX: Final = re.compile(r"(?:GADMediationAdapter|GADMAdapter|GADM?|AL|IS)(?=[A-Z])")
 _BRACKETS: Final = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
-_OTHERWISE: Final = re.compile(r"(?i)[(\[（【]\s*(?:non[- ]?paid|organi[ck]\w*|自然|自然量|オーガニック|오가닉|органик\w*)\s*[)\]）】]")
+_OTHERWISE: Final = re.compile(
+    r"(?i)[(\[（【]\s*(?:non[- ]?paid|organi[ck]\w*|自然|自然量|オーガニック|오가닉|органик\w*)\s*[)\]）】]"
+)
 """Brackets that say that the players of a name came by themselves: these are no part of a spelling."""
 _CODE: Final = re.compile(r"(?:.*[(\[]\s*)?([A-Za-z]{2})(?:\s*[)\]]|\s+-\s.*)?|.*\s-\s+([A-Z]{2})")
 _INTEGRATION: Final = re.compile(r"(?:[_\s-]+(?:int|sdk|bidding|s2s))+$", re.IGNORECASE)

@@ -32,6 +32,7 @@ _YEAR_FIRST: Final = re.compile(
     rf"(?P<year>\d{{4}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<day>\d{{1,2}}){_TIME}", re.ASCII
 )
 _COMPACT: Final = re.compile(rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d){_TIME}", re.ASCII)
+_COMPACT_DAY_FIRST: Final = re.compile(r"(?!(?:19|20)\d\d(?:0[1-9]|1[0-2])[0-3]\d)[0-3]\d[0-3]\d20[1-4]\d", re.ASCII)
 _DAY_FIRST: Final = re.compile(
     rf"(?P<day>\d{{1,2}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<year>\d{{4}}){_TIME}", re.ASCII
 )
@@ -336,6 +337,8 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
             text: datetime.fromtimestamp(int(text) / 1000 ** (len(text.strip()) > 10), UTC).isoformat()
             for text in texts
         }
+    if texts and all(_COMPACT_DAY_FIRST.fullmatch(text.strip()) for text in texts):  # 01102026, which is no 0110-20-26
+        return {text: "/".join((text.strip()[:2], text.strip()[2:4], text.strip()[4:])) for text in texts}
     matches = {text: match for text in texts if (match := _SHORT_YEAR.fullmatch(text.strip()))}
     if len(matches) < len(texts):
         return {text: text for text in texts}

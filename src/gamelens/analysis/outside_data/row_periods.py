@@ -17,7 +17,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_tim
 from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.header_words import folded_header
-from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in
+from gamelens.analysis.outside_data.roles import MEASURES, ColumnCells, Evidence, Meaning, concepts_in
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -45,6 +45,7 @@ _UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
 _MOST_ZONES: Final = 3
 _MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
 _LAST_HOUR: Final = 23
+_MOST_NAMED: Final = 20  # texts in a step
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
 
@@ -97,7 +98,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
-        rule = f'are all days: say which one is meant with roles={{"{days[0]}": "day", "{days[1]}": "text"}}'
+        first, other = sorted(days[:2], key=lambda name: _is_single(name, meanings, cells))  # ranges say more
+        rule = f'are all days: say which one is meant with roles={{"{first}": "day", "{other}": "text"}} or '
+        rule += f'roles={{"{other}": "day", "{first}": "text"}}'
         return _none(grid, BadQuery("other", days, rule))
     if days and meanings[days[0]].evidence.where == "cells" and bool(starts) != bool(ends):
         known, role = (starts[0], "end") if starts else (ends[0], "start")
@@ -105,7 +108,10 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         rule += f'roles={{"{days[0]}": "{role}"}} makes both the period of a row, '
         return _none(grid, BadQuery(days[0], UNSET, rule + f'roles={{"{days[0]}": "text"}} takes {known} alone'))
     if days:
-        return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
+        periods = of_column(days[0], meanings[days[0]], cells[days[0]], grid)
+        has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
+        problem = _ranges_over_days(days[0], periods, cells[days[0]], grid) if has_measures else None
+        return periods if problem is None else _none(grid, problem)
     if starts and ends:
         details = meanings[starts[0]].details
         first = cells[starts[0]].times_with(details)  # of local days, ends are local too
@@ -144,6 +150,30 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         example = times.value if isinstance(times, BadQuery) else cells[unread].example
         return _none(grid, BadQuery(unread, example, rule))
     return _beside(grid) or _none(grid)
+
+
+def _is_single(name: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> bool:
+    """Return whether the texts of a column are of one day each."""
+    read = None if cells[name].is_typed else cells[name].times_with(meanings[name].details)
+    return not (isinstance(read, ParsedTimes) and (read.until is not None or read.precision in ("week", "month")))
+
+
+def _ranges_over_days(name: str, periods: Periods, column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
+    """Return the exception for rows of several days beside a row of one of these: they may add up the others."""
+    if periods.until is None or column_cells.is_typed:
+        return None
+    starts, ends = (moments.dt.tz_localize(None).to_numpy() for moments in (periods.starts, periods.until))
+    lengths = (ends - starts) / _DAY
+    alone = np.unique(starts[lengths == 1])
+    if not len(alone):
+        return None
+    is_over = (lengths > 1) & (np.searchsorted(alone, starts) < np.searchsorted(alone, ends))
+    if not is_over.any():
+        return None
+    texts = [*dict.fromkeys(column_cells.texts[code] for code in column_cells.codes[is_over].tolist())][:_MOST_NAMED]
+    rule = f"in {grid.rows_text(is_over)} stands for several days, and other rows for one of them: "
+    rule += f"leave_out={ {name: texts}!r} leaves {'it' if is_over.sum() == 1 else 'them'} out"
+    return BadQuery(name, texts[0], rule)
 
 
 def _weeks_to(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid) -> Periods | None:

@@ -76,6 +76,9 @@ def find_totals(
         BadQuery: no cell has one of them.
     """
     found = _by_words(grid, meanings, cells, named, answered)
+    if found.rule is not None and found.mask.any():  # which may be about rows that are left out by now
+        again = _by_words(grid, meanings, cells, named, answered, found.mask)
+        found = again._replace(larger={**found.larger, **again.larger})
     found = found._replace(mask=found.mask | _nameless_last_row(grid, meanings, cells, found.mask))
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
