@@ -21,7 +21,8 @@ WriteFile = Callable[..., Path]
     "header",
     [
         "Cost center", "Cost code", "Spend tier", "Spend index", "Income level", "Revenue percentile", "Sales rep",
-        "Session length", "Order size", "Event level", "Install score", "费用对効果", "费用科目", "费用来源", "收入人数", "매출건수",
+        "Session length", "Order size", "Event level", "Install score", "费用对効果", "费用科目", "费用来源",
+        "收入人数", "매출건수",
     ],
 )  # fmt: skip
 def test_an_unknown_word_behind_a_measure_makes_it_something_else(file: WriteFile, header: str) -> None:
@@ -133,8 +134,8 @@ def test_a_whole_that_is_left_out_is_not_asked_about(file: WriteFile) -> None:
 
 def test_a_total_is_compared_with_the_mark_that_its_rows_have(file: WriteFile) -> None:
     """1.392 is a thousand here, and no total differs."""
-    text = "Tarih;Tıklama;TO;Maliyet\n13.11.2026;1.392;%2,37;1.000,50 TL\n14.11.2026;604;%3,1;900,50 TL\nToplam;1.996;;1.901,00 TL\n"
-    table = gl.read_table(file(text, "tr.csv"))
+    rows = ["13.11.2026;1.392;%2,37;1.000,50 TL", "14.11.2026;604;%3,1;900,50 TL", "Toplam;1.996;;1.901,00 TL"]
+    table = gl.read_table(file("\n".join(["Tarih;Tıklama;TO;Maliyet", *rows, ""]), "tr.csv"))
     assert not [note for note in table.notes if "the total of" in note]
     assert table.column("TO").values.tolist() == pytest.approx([0.0237, 0.031])
     assert table.column("Tıklama").values.sum() == 1996
@@ -159,3 +160,20 @@ def test_of_two_columns_of_days_the_range_is_offered_first(file: WriteFile) -> N
     problem = gl.read_table(path, roles={"Invoiced": "day", "Of": "day"}).periods.problem
     assert problem is not None
     assert 'roles={"Of": "day", "Invoiced": "text"} or roles={"Invoiced": "day", "Of": "text"}' in str(problem)
+
+
+def test_the_day_of_ranks_stands_in_the_name_of_the_file(file: WriteFile) -> None:
+    """And is said; of amounts it may be the day of the export, so that it is asked about with what takes it."""
+    ranks = file("Country;App;Rank\nUS;Tile Harbor;12\nDE;Tile Harbor;15\n", "ranks_2026-10-14.csv")
+    table = gl.read_table(ranks)
+    assert table.interval is not None
+    assert (f"{table.interval.start:%Y-%m-%d}", table.period) == ("2026-10-14", "day")
+    assert "all rows are of 2026-10-14, by the name of ranks_2026-10-14.csv" in table.notes
+    costs = file("Network;Cost (USD)\nMeta;12\nMoloco;15\n", "export-20261014.csv")
+    frame = tidy_frame("new_users", timestamp=[date(2026, 10, day) for day in (14, 15)], new_users=[4, 5])
+    step = r'gl.read_table\(gl.read_table\(.export-20261014.csv.\).frame.assign\(day="2026-10-14"\)\)'
+    with pytest.raises(BadQuery, match=f"has no column of days.*{step}"):
+        outside_data.cost_per_install(frame, spend=costs)
+    assert gl.read_table(gl.read_table(costs).frame.assign(day="2026-10-14")).period == "day"
+    names = file("Campaign;Owner\nA;Ada\nB;Ben\n", "names_2026-10-14.csv")
+    assert gl.read_table(names).period is None

@@ -16,10 +16,10 @@ from typing import Final, NamedTuple
 from gamelens.analysis.files.day_ranges import is_range
 
 _ORDINALS: Final = {
-    1: "1|i|first|erste|premiere|primera|primeira|prima|eerste|pierwsza|prvni|prva|первая|перша|ilk|birinci|forsta|forste"
-    "|ensimmainen|elso|първа|πρωτο|dau|pertama",
-    2: "2|ii|second|zweite|deuxieme|seconde|segunda|seconda|tweede|druga|druha|вторая|друга|ikinci|andra|anden|annen|toinen"
-    "|masodik|a doua|втора|δευτερο|cuoi|kedua",
+    1: "1|i|first|erste|premiere|primera|primeira|prima|eerste|pierwsza|prvni|prva|первая|перша|ilk|birinci|forsta"
+    "|forste|ensimmainen|elso|първа|πρωτο|dau|pertama",
+    2: "2|ii|second|zweite|deuxieme|seconde|segunda|seconda|tweede|druga|druha|вторая|друга|ikinci|andra|anden|annen"
+    "|toinen|masodik|a doua|втора|δευτερο|cuoi|kedua",
 }
 _HALF: Final = (
     "half|halfte|moitie|quinzaine|mitad|quincena|quinzena|metade|meta|polowa|polovina|половина|yari|yarisi|helft|halva"

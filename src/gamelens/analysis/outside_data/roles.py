@@ -103,29 +103,8 @@ _TYPE_OF: Final = re.compile(
     r"(?: d[eiu]| del| della| dos?)? ?.+"
     r"|.+ (?P<last>type|typ|art|turu|tipi|tyyppi|tipus)|.+?(?:类型|類型|タイプ|種別|유형|종류)"
 )
-_SAYS_LAST: Final = frozenset(
-    {
-        "cost", "spend", "spending", "spent", "expense", "revenue", "earning", "income", "proceed", "payout", "sale",
-        "turnover", "amount", "fee", "impression", "click", "tap", "install", "installation", "download", "conversion",
-        "purchase", "order", "registration", "request", "view", "session", "event", "budget", "billing", "charge",
-    }
-)  # fmt: skip
-"""English measures, without the s of a plural."""
-_BEHIND_MEASURES: Final = frozenset(
-    {
-        "iap", "iaa", "ad", "ads", "ua", "subs", "sub", "subscription", "subscriptions", "total", "totals", "net", "gross",
-        "paid", "organic", "skan", "sk", "adn", "modeled", "modelled", "reported", "served", "delivered", "viewable",
-        "measured", "measurable", "unique", "uniques", "tracked", "attributed", "unattributed", "estimated", "est", "local",
-        "original", "raw", "value", "values", "sum", "sdk", "web", "app", "apps", "inapp", "server", "s2s", "client",
-        "video", "videos", "banner", "banners", "rewarded", "interstitial", "interstitials", "native", "all", "overall",
-        "brutto", "netto", "mobile", "desktop", "tablet", "recognized", "recognised", "spent", "earned", "charged", "billed",
-        "invoiced", "due", "actual", "actuals", "daily", "day", "monthly", "weekly", "new", "returning", "count", "counts",
-        "number", "and", "or", "other", "others", "media", "network", "networks", "facebook", "usd", "mio", "k", "mn", "m",
-        "bn", "thousands", "millions", "cents", "micros", "incl", "excl", "inc", "ex", "vat", "tax", "taxes", "fees", "fee",
-        "only", "ios", "android", "date", "to", "rounded", "in", "converted", "lifetime", "x", "y", "a", "b", "c", "d",
-    }
-)  # fmt: skip
-"""Words behind a measure that leave it one: Revenue IAP."""
+_SAYS_LAST: Final = frozenset(LEXICON["says_last"]["words"])
+_BEHIND_MEASURES: Final = frozenset(LEXICON["behind_measure"]["words"])
 _COMPLEMENT: Final = re.compile(
     r"(?:of|for|from|by|in|per|on|to|with|via|after|before|including|excluding|incl|excl|w|/|%|\d|d\d|day|last|this|since)(?!\w)"
 )
@@ -536,7 +515,7 @@ class ColumnCells:
 
 
 def _ranges_and_others(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
-    """Return the periods of texts, some ranges of days and the others days, weeks or months: 3 April, 21-22 Maret 2026."""
+    """Return the periods of texts, some ranges of days and others days, weeks or months: 3 April, 21-22 Maret 2026."""
     if len(texts) > _TRIED:
         return None
     are_ranges = np.array([ranges_of([text.strip()]) is not None for text in texts], dtype=bool)

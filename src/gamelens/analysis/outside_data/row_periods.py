@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Final
 
 import numpy as np
@@ -45,6 +47,9 @@ _UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
 _MOST_ZONES: Final = 3
 _MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
 _LAST_HOUR: Final = 23
+_DAY_IN_NAME: Final = re.compile(r"(?<!\d)(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])[-_.]?([0-2]\d|3[01])(?!\d)")
+_OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
+"""Roles of numbers that are of a moment."""
 _MOST_NAMED: Final = 20  # texts in a step
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
@@ -149,7 +154,38 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         times = cells[unread].times
         example = times.value if isinstance(times, BadQuery) else cells[unread].example
         return _none(grid, BadQuery(unread, example, rule))
-    return _beside(grid) or _none(grid)
+    return _beside(grid) or _of_file_name(grid, meanings) or _none(grid)
+
+
+def days_in_name(source: str) -> list[date]:
+    """Return the days that the name of a file has, such as ranks_2026-10-14.csv and export-20261014.xlsx."""
+    found = []
+    for match in _DAY_IN_NAME.finditer(source):
+        with suppress(ValueError):  # such as a day 31 of a month of 30
+            found.append(date(*(int(part) for part in match.groups())))
+    return found
+
+
+def step_of_name(source: str) -> str:
+    """Return what takes the day, or the first and the last, in the name of a file for all rows; "" for none."""
+    days = days_in_name(source)
+    if len(days) not in (1, 2):
+        return ""
+    ends = ("day",) if len(days) == 1 else ("start", "end")
+    stated = ", ".join(f'{name}="{day}"' for name, day in zip(ends, sorted(days), strict=True))
+    return f"gl.read_table(gl.read_table({source!r}).frame.assign({stated})) takes the one in its name for all rows"
+
+
+def _of_file_name(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
+    """Return the day in the name of a file of ranks, rates or stocks: of amounts it may be that of export."""
+    measures = {meaning.role for meaning in meanings.values()} & MEASURES
+    days = days_in_name(grid.source)
+    if len(days) != 1 or not measures or not measures <= _OF_SNAPSHOTS:
+        return None
+    day = np.datetime64(days[0], "D")
+    periods = _of_all(grid, day, day + _DAY, grid.source)
+    evidence = Evidence("day", "the name of the file", grid.source)
+    return replace(periods, evidence=evidence, note=f"all rows are of {days[0]}, by the name of {grid.source}")
 
 
 def _is_single(name: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> bool:

@@ -85,7 +85,7 @@ from gamelens.analysis.outside_data.roles import (
     units_among,
     vendor_of,
 )
-from gamelens.analysis.outside_data.row_periods import periods_of
+from gamelens.analysis.outside_data.row_periods import Periods, periods_of, step_of_name
 from gamelens.analysis.outside_data.row_states import is_void_header, left_out, rows_named, state_problem, stated_rows
 from gamelens.analysis.outside_data.running_totals import (
     growth_problem,
@@ -408,9 +408,6 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for column in columns
     ]
     columns = with_ledger_problems(columns, grid.source)
-    ranges = [note for note in (periods.note,) if note]
-    if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
-        ranges.append(f"no day in {grid.rows_text(has_none)}")
     publisher = given["network"] if "network" in given else vendor.table.get("publisher") if vendor else None
     if publisher and not any(column.role == "network" for column in columns) and "publisher" not in grid.columns:
         only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
@@ -431,7 +428,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         zone=vendor.table.get("zone") if vendor else None,
         notes=(
             *grid.notes,
-            *ranges,
+            *_notes_on_days(periods, grid, meanings),
             *notes,
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
@@ -440,6 +437,17 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]) -> list[str]:
+    """Return what was assumed of days, which rows have none, and the day in the name of a file that says no other."""
+    notes = [periods.note] if periods.note else []
+    if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
+        notes.append(f"no day in {grid.rows_text(has_none)}")
+    has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
+    if periods.length is None and periods.problem is None and has_measures and (step := step_of_name(grid.source)):
+        notes.append(f"no column and no line has a day: {step}")
+    return notes
 
 
 def _may_lack_decimals(numbers: WrittenNumbers, money: OfMoney) -> bool:
