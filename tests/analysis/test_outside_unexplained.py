@@ -170,7 +170,8 @@ def test_the_day_of_ranks_stands_in_the_name_of_the_file(file: WriteFile) -> Non
     assert (f"{table.interval.start:%Y-%m-%d}", table.period) == ("2026-10-14", "day")
     assert "all rows are of 2026-10-14, by the name of ranks_2026-10-14.csv" in table.notes
     costs = file("Network;Cost (USD)\nMeta;12\nMoloco;15\n", "export-20261014.csv")
-    frame = tidy_frame("new_users", timestamp=[date(2026, 10, day) for day in (14, 15)], new_users=[4, 5])
+    frame = tidy_frame("new_users", timestamp=[date(2026, 10, 14), date(2026, 10, 15)], new_users=[4, 5])
+    frame = frame.assign(install_publisher="Meta")
     step = r'gl.read_table\(gl.read_table\(.export-20261014.csv.\).frame.assign\(day="2026-10-14"\)\)'
     with pytest.raises(BadQuery, match=f"has no column of days.*{step}"):
         outside_data.cost_per_install(frame, spend=costs)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import KINDS, canonical_name
+from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.currency_names import currencies_in, currencies_of_code
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
@@ -65,7 +66,6 @@ _EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basina|(?:�
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
-_BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _MEAN: Final = re.compile(
     r"(?:posicion|posicao|posizione|duracion|duracao|durata|frecuencia|frequencia|frequenza|tasa|taxa|nota|valoracion"
     r"|avaliacao|edad|idade|puja|oferta|sesion|sessao|sessione|retencion|retencao|compra|profundidad|cuota|quota|visita)"
@@ -561,8 +561,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         yield Meaning("text", Evidence("text", "header", kind["first"] or kind["last"] or whole))
     if (active := _ACTIVE.fullmatch(whole)) is not None:
         yield Meaning("stock", Evidence("stock", "header", active[0]), "stock")
-    inner = " ".join(_BRACKETS.findall(header))
-    outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
+    inner = " ".join(BRACKETS.findall(header))
+    outer = folded_header(BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
     outer, inner = without_tax(without_unit(outer) or outer), without_tax(folded_header(inner))
@@ -581,9 +581,9 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
             continue
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-    parts = [*_BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
+    parts = [*BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
     codes = next((said for part in parts if (said := currencies_in(part.strip(), is_header=True))), None)
-    bare = folded_header(_BRACKETS.sub(" ", header))
+    bare = folded_header(BRACKETS.sub(" ", header))
     is_named = any(letter.isalpha() for letter in bare) and _ACRONYM.fullmatch(header.split("(")[0].strip()) is None
     is_named &= "per" not in whole.split() and not currencies_of_code(header)
     if codes and is_named:
@@ -679,7 +679,7 @@ def platform_beside(app: str) -> str | None:
     match = _BESIDE_APP.fullmatch(app.strip())
     if len({canonical_name(word, "platform") for word in _PLATFORM_WORD.findall(app)}) > 1:  # iOS & Android
         return None
-    said = [part for inner in _BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
+    said = [part for inner in BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
     said += [part for part in (match.groups() if match else ()) if part]
     platforms = {platform for part in said if (platform := canonical_name(part.strip(), "platform")) is not None}
     return min(platforms) if len(platforms) == 1 else None
@@ -788,7 +788,7 @@ class Vendor:
                 details: Mapping[str, Any] = {"role": said} if isinstance(said, str) else said
                 concept = details.get("concept", "")
                 if not concept:
-                    named = concepts_in(folded_header(_BRACKETS.sub(" ", header)))
+                    named = concepts_in(folded_header(BRACKETS.sub(" ", header)))
                     concept = next((found.name for found, _, _ in named if found.role == details["role"]), "")
                 return Meaning(details["role"], Evidence(details["role"], self.name, header), concept, None, details)
         return None

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
@@ -42,7 +43,6 @@ _NAMED_ZONE: Final = re.compile(
     r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|US)/[A-Z][\w/]+"
     r"|BST|MSK|JST|KST|SGT|HKT|IST|AE[SD]T)(?![\w/])"
 )
-_BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
 _MOST_ZONES: Final = 3
 _MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
@@ -405,7 +405,7 @@ def _zones_in(column_cells: ColumnCells) -> str:
 def _stated_zone(name: str, grid: Grid) -> str | None:
     """Return the zone that a header, or a line above it, says where no cell does; None for none, and for UTC."""
     of_line = (line for line in grid.above if _ZONE_WORDS.search(line))
-    for text in (*_BRACKETS.findall(name), *of_line):
+    for text in (*BRACKETS.findall(name), *of_line):
         if match := _NAMED_ZONE.search(text):
             return None if match[0] in _UTC else f"{match[0]} ({text.strip()})"
         if _ZONE_WORDS.search(text):

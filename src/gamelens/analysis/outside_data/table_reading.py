@@ -394,7 +394,14 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
-    states = stated_rows(meanings, cells, answered, is_known=vendor is not None, others=of_taxes)
+    states = stated_rows(
+        meanings,
+        cells,
+        answered,
+        is_known=vendor is not None,
+        keeps_totals=given.get("totals") == "keep",
+        others=of_taxes,
+    )
     columns = [
         replace(
             column,
