@@ -136,7 +136,7 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
 def _with_networks_in_rows(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:
     """Return *grid* with a row for each network that is a header, where no other column has numbers but their total."""
     headers = [name for name in grid.columns if any(canonical_name(name, kind) for kind in ("publisher", "network"))]
-    if len(headers) < _FEWEST_NETWORKS:
+    if len(headers) < _FEWEST_NETWORKS or any(map(_measures, headers)):  # Meta (USD) is an amount as it is
         return grid, {}
     cells = {name: ColumnCells(grid, name) for name in grid.columns}
     numbers = [name for name in grid.columns if cells[name].may_be_number]
