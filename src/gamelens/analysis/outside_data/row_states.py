@@ -49,6 +49,7 @@ _MOVED_WITHIN: Final = (
 ANY: Final = True
 """Stands for all cells with a value, such as the times of what was deleted."""
 _MOST_NAMES: Final = 5_000  # texts of a column of names that are looked at one by one
+_SHORTEST: Final = 5  # letters of a word that is no name of a person
 _NO_NAMES: Final = (
     *("planned", "compared", "cumulative", "month_to_date", "year_to_date", "exchange_rate", "charge", "row_charge"),
 )
@@ -129,7 +130,8 @@ def stated_rows(
         if stated is None and _may_tell_states(meanings[name], column_cells):
             texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
             stated = _of_flag(name, texts) or _of_texts(name, texts)
-        if stated is None and (meanings[name].role in KEYS or meanings[name].role == "text"):
+        is_text = meanings[name].role == "text" and not _is_of_ads(name)
+        if stated is None and (meanings[name].role in KEYS or is_text):
             stated = _of_labels(name, column_cells, is_known=is_known, keeps_totals=keeps_totals)
         if stated is not None and name in others:
             states = {text: state for text, state in stated.states.items() if text not in others[name]}
@@ -154,6 +156,11 @@ def _of_labels(name: str, column_cells: ColumnCells, *, is_known: bool, keeps_to
         if _is_label(folded, is_known=is_known) or (not keeps_totals and _SUBTOTAL.fullmatch(text)):
             states[text] = "moved"
     return StatedRows(name, states) if 0 < len(states) < len(column_cells.distinct) else None
+
+
+def _is_of_ads(header: str) -> bool:
+    """Return whether a column has keywords, ad groups, creatives or remarks, which may be any words."""
+    return any(concept.name == "description" for concept, _, _ in concepts_in(folded_header(header)))
 
 
 def _is_label(folded: str, *, is_known: bool) -> bool:
@@ -184,7 +191,8 @@ def _label_first() -> re.Pattern[str]:
 @cache
 def _labels_of_headers() -> frozenset[str]:
     """Return the words of headers for what is planned, compared, counted up or charged, as texts of rows."""
-    return frozenset(folded_header(word) for name in _NO_NAMES for word in LEXICON[name]["words"]) - _NAMES
+    words = {folded_header(word) for name in _NO_NAMES for word in LEXICON[name]["words"]}
+    return frozenset(word for word in words if len(word) >= _SHORTEST or not word.isascii()) - _NAMES  # Dan is no tax
 
 
 def state_of_header(header: str) -> State | None:
