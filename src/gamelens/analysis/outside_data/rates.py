@@ -148,9 +148,10 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     plain = [number for number in numbers if is_currency(number.name.strip())]
     pairs = [(column, pair) for column in numbers if (pair := is_exchange(column.name))]
     quoted = _quoted(numbers, plain, pairs, days, vendor)
-    series = next((column for column in table.of_role("text") if are_quotes(column.values.dropna().unique())), None)
+    texts = table.of_role("text")
+    series = next((column for column in texts if are_quotes([*map(str, column.values.dropna().unique())])), None)
     if series is not None and len(numbers) == 1:
-        others = {column.name: column.values for column in table.of_role("text") if column is not series}
+        others = {column.name: column.values for column in texts if column is not series}
         quoted = quotes_of_series(series.values, numbers[0].values.astype("float64"), days, others, table.source, home)
     if quoted:
         found = dollars_by_quotes(quoted, table.source)

@@ -103,9 +103,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
-        first, other = sorted(days[:2], key=lambda name: _is_single(name, meanings, cells))  # ranges say more
-        rule = f'are all days: say which one is meant with roles={{"{first}": "day", "{other}": "text"}} or '
-        rule += f'roles={{"{other}": "day", "{first}": "text"}}'
+        likely, other = sorted(days[:2], key=lambda name: _is_single(name, meanings, cells))  # ranges say more
+        rule = f'are all days: say which one is meant with roles={{"{likely}": "day", "{other}": "text"}} or '
+        rule += f'roles={{"{other}": "day", "{likely}": "text"}}'
         return _none(grid, BadQuery("other", days, rule))
     if days and meanings[days[0]].evidence.where == "cells" and bool(starts) != bool(ends):
         known, role = (starts[0], "end") if starts else (ends[0], "start")
