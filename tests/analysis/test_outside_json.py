@@ -126,3 +126,39 @@ def test_a_step_spells_a_header_with_quotation_marks(tmp_path: Path, header: str
         raise BadQuery(header, "x", f'is no cost: roles={{"{header}": "cost"}} if it is')
     (roles,) = re.findall(r"roles=(\{.*?\}) if", str(refused.value))
     assert gl.read_table(frame, roles=eval(roles)).column(header).concept == "cost"
+
+
+def _opened(path: Path) -> Any:
+    """Return the table that the code of the refusal opens."""
+    with pytest.raises(BadQuery, match="is JSON whose objects hold others") as refused:
+        gl.read_table(path)
+    step = re.fullmatch(r".*: import ([\w, ]+) (?:\(.*\) )?and pass (.+)", refused.value.rule)
+    assert step is not None
+    return eval(step[2], {"pd": pd, "gl": gl, **{module: __import__(module) for module in step[1].split(", ")}})
+
+
+def test_what_stands_above_lists_of_rows_is_kept(tmp_path: Path) -> None:
+    """The day, the unit and the platform of rows, as mediation has them; a number of all of them is said."""
+    reports = [
+        {"date": f"2026-11-0{day}", "adUnits": unit, "platform": "Android", "total": 5.0, "data": rows}
+        for day in (1, 2)
+        for unit in ("Banner", "Interstitial")
+        for rows in [[{"country": code, "revenue": day + 0.5} for code in ("US", "DE")]]
+    ]
+    path = _written(tmp_path, "report.json", json.dumps(reports))
+    with pytest.raises(BadQuery, match=r"without 'total', once for several rows"):
+        gl.read_table(path)
+    table = _opened(path)
+    assert len(table.rows) == 8
+    assert [table.column(name).role for name in ("date", "platform", "country")] == ["day", "platform", "country"]
+    assert table.frame["revenue"].sum() == 16
+
+
+def test_rows_deep_within_one_object_are_found(tmp_path: Path) -> None:
+    """With the texts beside them, such as the currency, also where an inner key has the same name."""
+    rows = [{"start_date": f"2026-11-0{day}", "source": "Meta", "adn_cost": 10.0, "status": "on"} for day in (1, 2)]
+    answer = {"status": "done", "value": {"metadata": {"currency": "EUR"}, "results": rows}}
+    table = _opened(_written(tmp_path, "report.json", json.dumps(answer)))
+    assert table.frame["adn_cost"].sum() == 20
+    assert table.frame["outer value.metadata.currency"].unique().tolist() == ["EUR"]
+    assert table.column("adn_cost").currency == "EUR"

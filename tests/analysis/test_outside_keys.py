@@ -101,3 +101,23 @@ def test_installs_by_platform_are_no_costs_by_network(file: WriteFile) -> None:
     installs = tidy_frame("new_users", platform=["android", "ios"], new_users=[100, 50])
     with pytest.raises(BadQuery, match=r"Platform|network"):
         outside_data.cost_per_install(installs, "platform", spend=file(_of(["Google Ads", "Meta Ads"], "Platform")))
+
+
+@pytest.mark.parametrize(
+    "text", ["organic (unattributed)", "Unattributed (organic)", "Organic / unattributed", "organic"]
+)
+def test_organic_with_another_name_beside_it_is_organic(file: WriteFile, text: str) -> None:
+    """It meets the players without a publisher."""
+    frame = tidy_frame("new_users", install_publisher=["Meta Ads", None], new_users=[4, 2])
+    table = file(f"Media Source;Installs\nfacebook.business;40\n{text};20\n", "installs.csv")
+    joined = gl.join(frame, table)
+    assert joined.frame["Installs"].tolist() == [40, 20]
+
+
+@pytest.mark.parametrize("text", ["restricted", "unattributed", "No User Consent", "Google Ads (organic)"])
+def test_what_is_not_attributed_is_said(file: WriteFile, text: str) -> None:
+    """It is neither organic nor a network, and is never lost without a word."""
+    frame = tidy_frame("new_users", install_publisher=["Google Ads", None], new_users=[4, 2])
+    joined = gl.join(frame, file(f"Media Source;Installs\ngoogleadwords_int;40\n{text};20\n", "installs.csv"))
+    assert joined.frame["Installs"].fillna(0).tolist() == [40, 0]
+    assert any(repr(text) in warning for warning in joined.report.warnings)

@@ -36,6 +36,14 @@ def _rate(rate: object, code: str, day: str) -> float:
         ("cbr_rates.csv", "RUB", "2026-11-01", 1 / 81.502),
         ("nbu_rates.json", "JPY", "2026-11-02", 0.2951 / 44.56),
         ("nbu_rates.json", "UAH", "2026-10-30", 1 / 44.51),
+        ("snb_rates.csv", "JPY", "2026-10-14", 0.5298 / 100 / 0.8012),
+        ("snb_rates.csv", "CHF", "2026-09-30", 1 / 0.7981),
+        ("riksbank_rates.csv", "JPY", "2026-10-04", 0.062510 / 9.4411),
+        ("riksbank_rates.csv", "SEK", "2026-10-01", 1 / 9.4321),
+        ("riksbank_series.csv", "EUR", "2026-10-05", 11.04 / 9.45),
+        ("mnb_rates.csv", "JPY", "2026-10-01", 2.3013 / 340.22),
+        ("mnb_rates.csv", "HUF", "2026-10-02", 1 / 341.22),
+        ("bundesbank_rates.csv", "EUR", "2026-10-01", 1.0812),
         ("boc_rates.csv", "EUR", "2026-10-30", 1.6234 / 1.3941),
         ("boc_rates.csv", "CAD", "2026-10-30", 1 / 1.3941),
         ("fed_rates.csv", "EUR", "2026-10-30", 1.1655),
@@ -190,3 +198,52 @@ def test_rates_by_pair_far_from_the_usual_are_refused(file: WriteFile) -> None:
     text = SDMX.replace(",10.9720", ",98.7").replace(",10.9800", ",98.8")
     with pytest.raises(BadQuery, match="has rates of EUR that are far from the usual one"):
         DailyRates(file(text, "dump.csv"))
+
+
+def test_a_sheet_of_rates_without_days_is_an_argument(tmp_path: Path) -> None:
+    """The refusal has the rates, whatever their direction, as far as it can be told."""
+    path = tmp_path / "fx.csv"
+    path.write_text("Ccy,Rate\nEUR,0.92\nJPY,151.2\nGBP,0.79\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match=r"rate=\{'EUR': 1.08696, 'GBP': 1.26582, 'JPY': 0.00661376\} takes them"):
+        DailyRates(path)
+
+
+def test_a_day_with_several_rates_of_one_currency_is_refused(tmp_path: Path) -> None:
+    """Such as the mean of a month and its last day."""
+    rows = [
+        f"2026-10;{kind};{code};{rate}" for kind in ("M0", "M1") for code, rate in (("USD1", 0.8), ("JPY100", 0.53))
+    ]
+    path = tmp_path / "snb.csv"
+    path.write_text("\n".join(["Date;D0;D1;Value", *rows, ""]), encoding="utf-8")
+    with pytest.raises(BadQuery, match=r"leave_out=\{'D0': \['M1'\]\} leaves one"):
+        DailyRates(path)
+    left = DailyRates(gl.read_table(path, leave_out={"D0": ["M1"]}))
+    day = pd.Series(pd.to_datetime(["2026-10-05"], utc=True))
+    assert left.of_days("JPY", day).iloc[0] == pytest.approx(0.53 / 0.8 / 100)
+
+
+def test_units_that_a_series_does_not_say_are_an_argument(tmp_path: Path) -> None:
+    """A rate that is a hundred times the usual one may be of a hundred."""
+    path = tmp_path / "riksbank.csv"
+    path.write_text("Datum;SEKUSDPMI;SEKJPYPMI\n2026-10-01;9,43;6,24\n2026-10-02;9,45;6,25\n", encoding="utf-8")
+    with pytest.raises(BadQuery, match=r"if they are of 100 JPY, roles=(.*) of gl.read_table says so") as refused:
+        DailyRates(path)
+    stated = {"SEKJPYPMI": {"role": "exchange_rate", "scale": 0.01}}
+    assert repr(stated) in str(refused.value)
+    day = pd.Series(pd.to_datetime(["2026-10-01"], utc=True))
+    assert DailyRates(gl.read_table(path, roles=stated)).of_days("JPY", day).iloc[0] == pytest.approx(0.0624 / 9.43)
+
+
+@pytest.mark.parametrize(
+    ("name", "roles", "code", "rate"),
+    [
+        ("ptax_rates.csv", {"Taxa Venda": "exchange_rate"}, "BRL", 1 / 5.4327),
+        ("ptax_rates.csv", {"Taxa Venda": "exchange_rate"}, "EUR", 6.3327 / 5.4327),
+        ("ptax_dollar.csv", {"cotacaoVenda": "text"}, "BRL", 1 / 5.4321),
+    ],
+)
+def test_a_bank_that_buys_and_sells_is_asked_which(name: str, roles: dict[str, str], code: str, rate: float) -> None:
+    """And the roles that the sentences name take one."""
+    with pytest.raises(BadQuery, match=r"roles=\{"):
+        DailyRates(SAMPLES / name)
+    assert _rate(gl.read_table(SAMPLES / name, roles=roles), code, "2026-10-01") == pytest.approx(rate)

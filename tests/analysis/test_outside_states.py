@@ -174,7 +174,7 @@ def test_measures_that_are_left_in_are_asked_about_again(tmp_path: Path) -> None
 
 def test_a_sum_says_what_counts_in_doubt(tmp_path: Path) -> None:
     """An amount without a day, and rows that are there twice."""
-    rows = [",carried over,400", "2026-11-01,DE,10", "2026-11-02,DE,20", "2026-11-02,DE,20"]
+    rows = [",earlier days,400", "2026-11-01,DE,10", "2026-11-02,DE,20", "2026-11-02,DE,20"]
     path = written(tmp_path / "costs.csv", "Day,Country,Cost (USD)", *rows)
     with pytest.warns(UserWarning, match=r"costs\.csv") as warned:
         assert outside_data.in_dollars(path)["spend"].sum() == 450

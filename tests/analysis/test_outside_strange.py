@@ -405,7 +405,7 @@ def test_numbers_of_several_measures_are_asked_about(file: WriteFile) -> None:
         ),
         (
             "Period,Cost (USD)\n2026-10-26 - 2026-11-01,70\n2026-10-26,10\n2026-10-27,10\n",
-            r"in row 2 is not a day, and most others are: leave_out=\{'Period': \['2026-10-26 - 2026-11-01'\]\}",
+            r"several days, and other rows for one of them: leave_out=\{'Period': \['2026-10-26 - 2026-11-01'\]\}",
         ),
     ],
 )

@@ -44,6 +44,10 @@ _COUNTRIES: Final = Path(__file__).with_name("country_names.tsv.xz")
 _CLASS: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+){2,}", re.ASCII)
 _ADAPTER_PREFIX: Final = re.compile(r"(?:GADMediationAdapter|GADMAdapter|GADM?|AL|IS)(?=[A-Z])")
 _BRACKETS: Final = re.compile(r"\s*[(\[（【][^()\[\]（）【】]*[)\]）】]\s*$")
+_OTHERWISE: Final = re.compile(
+    r"(?i)[(\[（【]\s*(?:non[- ]?paid|organi[ck]\w*|自然|自然量|オーガニック|오가닉|органик\w*)\s*[)\]）】]"
+)
+"""Brackets that say that the players of a name came by themselves: these are no part of a spelling."""
 _CODE: Final = re.compile(r"(?:.*[(\[]\s*)?([A-Za-z]{2})(?:\s*[)\]]|\s+-\s.*)?|.*\s-\s+([A-Z]{2})")
 _INTEGRATION: Final = re.compile(r"(?:[_\s-]+(?:int|sdk|bidding|s2s))+$", re.IGNORECASE)
 _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|Network|Bidding|SDK)$", re.IGNORECASE)
@@ -177,6 +181,8 @@ def _listed(text: str, kind: str) -> tuple[str | None, str | None] | None:
 
 def bare_name(text: str) -> str:
     """Return the name of a network or app without what vendors append: brackets, `_int`, `SDK`."""
+    if _OTHERWISE.search(text):
+        return text
     return _INTEGRATION.sub("", _BRACKETS.sub("", text).strip()) or text
 
 

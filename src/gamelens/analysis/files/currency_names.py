@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
+from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.wire.currencies import USD_PER_UNIT
 
 Currencies = frozenset[str]
@@ -32,7 +33,6 @@ _SPELLED: Final = "|".join(
 _NAMES: Final = re.compile(rf"(?<![^\W_])(?:{_SPELLED})(?![^\W_])")
 _SIGNS: Final = re.compile(r"[A-Z]{0,3}[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
 
-_BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]+)[)\]）】]")
 _BETWEEN: Final = re.compile(r"[\s,;:/|・、，；：／·]+")
 _MULTIPLE: Final = re.compile("[十百千万億萬亿만천억]+")
 
@@ -81,9 +81,9 @@ def currencies_in(text: str, *, is_header: bool = False) -> Currencies:
     found |= {currencies_of(name) for name in _NAMES.findall(text.casefold())} if not found else set()
     found -= {NO_CURRENCY}
     if is_header and not found:
-        found |= {currencies_of(_MULTIPLE.sub("", inner).strip()) for inner in _BRACKETS.findall(text)} - {NO_CURRENCY}
+        found |= {currencies_of(_MULTIPLE.sub("", inner).strip()) for inner in BRACKETS.findall(text)} - {NO_CURRENCY}
     if is_header and not found:  # beside what is said of the tax: (円・税抜), (TL, KDV hariç)
-        parts = [_MULTIPLE.sub("", part) for inner in _BRACKETS.findall(text) for part in _BETWEEN.split(inner)]
+        parts = [_MULTIPLE.sub("", part) for inner in BRACKETS.findall(text) for part in _BETWEEN.split(inner)]
         found |= {currencies_of(part) for part in parts if len(part) > 1 or not part.isascii()} - {NO_CURRENCY}
     if not found:  # in letters that are no ASCII; one of them alone is a currency in a header only
         words = [word for word in re.split(r"[\s,/:：()（）\[\]【】]+", text) if not word.isascii()]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.files.day_ranges import DayRange, in_order, ranges_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
+from gamelens.analysis.files.month_parts import MonthPart, month_parts
 from gamelens.errors import BadQuery
 
 Precision = Literal["time", "day", "week", "month", "period"]
@@ -31,6 +32,7 @@ _YEAR_FIRST: Final = re.compile(
     rf"(?P<year>\d{{4}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<day>\d{{1,2}}){_TIME}", re.ASCII
 )
 _COMPACT: Final = re.compile(rf"(?P<year>\d{{4}})(?P<month>\d\d)(?P<day>\d\d){_TIME}", re.ASCII)
+_COMPACT_DAY_FIRST: Final = re.compile(r"(?!(?:19|20)\d\d(?:0[1-9]|1[0-2])[0-3]\d)[0-3]\d[0-3]\d20[1-4]\d", re.ASCII)
 _DAY_FIRST: Final = re.compile(
     rf"(?P<day>\d{{1,2}})([-/.]) ?(?P<month>\d{{1,2}})\2 ?(?P<year>\d{{4}}){_TIME}", re.ASCII
 )
@@ -48,6 +50,10 @@ _ISO: Final = re.compile(
     r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?=$|Z| UTC$|[+-]00:00))?)(?:Z| UTC|[+-]00:00)?", re.ASCII
 )
 _UNSEEN: Final = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
+_ASIDE: Final = re.compile(r"[(（]([^()（）]{1,4})[)）]")
+_HOLIDAYS: Final = frozenset("祝休祭振")  # beside a weekday in brackets
+_NUMERALS: Final = frozenset({"i", "ii", "iii", "iv"})
+_OF_MONTH: Final = "分度份분"  # behind an East Asian month: what is billed for it
 _YEAR_WORD: Final = re.compile(r"(?<=\d) (?:\u0433|\u0440|r)$")  # the year, behind a date of numbers
 _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
@@ -140,9 +146,11 @@ def _read_times(
         hints = {"day_first": day_first, "language": language, "beside": beside}
         return _days_beside_serials(texts, serials, field, hints)
     trimmed = [
-        _YEAR_WORD.sub("", re.sub(r"\s+|\([^)]{1,4}\)", " ", _UNSEEN.sub("", text)).strip().rstrip("."))
-        for text in texts
+        _YEAR_WORD.sub("", re.sub(r"\s+", " ", _UNSEEN.sub("", text)).strip().rstrip("."))
+        for text in without_asides(texts, field)
     ]
+    if (parts := month_parts(trimmed)) is not None:
+        return _read_month_parts(texts, parts, field, {"language": language, "beside": beside})
     if (ranges := ranges_of(trimmed)) is not None:
         return _read_ranges(texts, ranges, field, day_first, language, beside)
     clocks = {text: match for text in trimmed if (match := _CLOCK.fullmatch(text))}
@@ -169,6 +177,39 @@ def _read_times(
     )
     precision: Precision = "time" if "time" in examples else next(iter(examples), "day")
     return ParsedTimes(at, precision, written=written if (written != at).any() else None, note=note)
+
+
+def without_asides(texts: Sequence[str], field: str) -> list[str]:
+    """Return *texts* without weekdays in brackets, and without short words there that tell no two days apart.
+
+    Raises:
+        BadQuery: two texts are of one day, and differ in words that nobody knows.
+    """
+    plain, known = [], dict[str, tuple[str, str]]()
+    for text in texts:
+        unknown = [inner for inner in _ASIDE.findall(text) if not _is_weekday(inner)]
+        if any(not _is_word(inner) for inner in unknown):
+            plain.append(text)  # as it is: what is in brackets may be a part of the day
+            continue
+        bare = _ASIDE.sub(" ", text)
+        words, first = known.setdefault(bare.strip(), (" ".join(unknown), text))
+        if words != " ".join(unknown):
+            rule = f"and {text!r} are of one day, and nothing says what is in brackets: "
+            raise BadQuery(field, first, f"{rule}leave_out={ {field: [text]}!r} leaves {text!r} out")
+        plain.append(bare)
+    return plain
+
+
+def _is_weekday(inner: str) -> bool:
+    """Return whether what is in brackets is a weekday; one letter such as P is not, as it may be provisional."""
+    parts = re.findall(r"[^\W\d_]+", folded_word(inner))
+    are_known = {*parts} <= date_words().weekdays | _HOLIDAYS
+    return are_known and len(parts) > 0 and not re.fullmatch(r"[A-Za-z]|.*\d.*", inner.strip())
+
+
+def _is_word(inner: str) -> bool:
+    """Return whether what is in brackets has two letters or more and neither a digit nor a numeral."""
+    return len(inner) > 1 and inner.isalpha() and inner.casefold() not in _NUMERALS
 
 
 def folded_word(text: str) -> str:
@@ -251,6 +292,34 @@ def _read_ranges(
     return ParsedTimes(starts, "period", lasts + np.timedelta64(1, "D").astype("timedelta64[us]"), note=notes[-1])
 
 
+def _read_month_parts(
+    texts: Sequence[str], parts: Sequence[MonthPart], field: str, hints: Mapping[str, Any]
+) -> ParsedTimes:
+    """Return the periods that texts name as parts of months, such as halves.
+
+    Raises:
+        NotTimes: what is beside a part is no month, or the month has no such days.
+    """
+    months = [*dict.fromkeys(part.month for part in parts)]
+    read = read_times(months, field=field, **hints)
+    if read.precision != "month":
+        raise NotTimes(field, texts[0], "is not a part of a month: write 2026-10-01 - 2026-10-15")
+    of_month = dict(zip(months, read.at.astype("datetime64[D]").tolist(), strict=True))
+    found = []
+    for text, part in zip(texts, parts, strict=True):
+        try:
+            first, last = part.days_of(of_month[part.month])
+        except ValueError:
+            raise NotTimes(field, text, "is not a part of a month: it has no such day") from None
+        if last < first:
+            raise BadQuery(field, text, "ends before it begins")
+        found.append((first, last))
+    starts, lasts = (np.array(days, dtype="datetime64[us]") for days in zip(*found, strict=True))
+    place = next(at for at, part in enumerate(parts) if (part.first, part.last) != (1, 0))
+    note = f"{field}: {texts[place]} is read as {found[place][0]} to {found[place][1]}"
+    return ParsedTimes(starts, "period", lasts + np.timedelta64(1, "D").astype("timedelta64[us]"), note=note)
+
+
 def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> dict[str, str]:
     """Return each text with years of two digits and the numbers of spreadsheets and programs written out.
 
@@ -268,6 +337,8 @@ def _written_out(texts: Sequence[str], field: str, day_first: bool | None) -> di
             text: datetime.fromtimestamp(int(text) / 1000 ** (len(text.strip()) > 10), UTC).isoformat()
             for text in texts
         }
+    if texts and all(_COMPACT_DAY_FIRST.fullmatch(text.strip()) for text in texts):  # 01102026, which is no 0110-20-26
+        return {text: "/".join((text.strip()[:2], text.strip()[2:4], text.strip()[4:])) for text in texts}
     matches = {text: match for text in texts if (match := _SHORT_YEAR.fullmatch(text.strip()))}
     if len(matches) < len(texts):
         return {text: text for text in texts}
@@ -342,10 +413,13 @@ def _named_day(text: str, names: Mapping[str, int]) -> tuple[datetime, Precision
     Raises:
         ValueError: it names none.
     """
+    words, folded = date_words(), folded_word(text)
     if match := _EAST_ASIAN.search(text):
+        rest = words.weekday.sub(" ", folded_word(f"{text[: match.start()]} {text[match.end() :]}"))
+        if {*re.findall(r"[^\W_]+", rest)} - {*map(folded_word, _OF_MONTH)} - _HOLIDAYS:
+            raise ValueError(text)
         year, month, day = (int(part) if part else 1 for part in match.groups())
         return datetime(year, month, day, tzinfo=UTC), "day" if match[3] else "month"
-    words, folded = date_words(), folded_word(text)
     found = words.month.findall(folded)
     if len(found) > 1:  # mar. is Tuesday and March
         found = [name for name in found if name not in words.weekdays] or found[:1]
@@ -468,8 +542,12 @@ def date_words() -> _DateWords:
         weekdays=frozenset(table["weekdays"]),
         between=frozenset(table["between"]),
         month=_any_of([*table["months"], *table["several"]]),
-        weekday=_any_of(table["weekdays"]),
+        weekday=re.compile(rf"(?<![^\W_])(?:{_longest_first(table['weekdays'])})(?![^\W_])"),  # not the H of H1
     )
+
+
+def _longest_first(names: Sequence[str]) -> str:
+    return "|".join(map(re.escape, sorted(names, key=len, reverse=True)))
 
 
 def _any_of(names: Sequence[str]) -> re.Pattern[str]:

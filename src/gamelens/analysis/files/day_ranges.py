@@ -95,6 +95,11 @@ def ranges_of(texts: Sequence[str]) -> list[DayRange] | None:
     return found or None
 
 
+def is_range(text: str) -> bool:
+    """Return whether a text has a form of ranges of days whose ends share a month or a year."""
+    return any(form.fullmatch(text) for form in _FORMS)
+
+
 def _range(text: str) -> DayRange | None:
     if week := _WEEK_OF.fullmatch(text):
         return DayRange(week["day"], None)

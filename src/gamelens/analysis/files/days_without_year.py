@@ -12,9 +12,18 @@ from datetime import date, timedelta
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from gamelens.analysis.files.date_parsing import YEARS, NotTimes, date_words, folded_word, is_order_day_first, months_of
+from gamelens.analysis.files.date_parsing import (
+    YEARS,
+    NotTimes,
+    date_words,
+    folded_word,
+    is_order_day_first,
+    months_of,
+    without_asides,
+)
 from gamelens.analysis.files.day_ranges import DayRange, in_order, ranges_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
+from gamelens.analysis.files.month_parts import MonthPart, month_parts
 from gamelens.errors import BadQuery
 
 _NUMBERS: Final = re.compile(r"(\d\d?)(?P<mark>[-/.]) ?(\d\d?)(?P<dot>\.)?", re.ASCII)
@@ -25,7 +34,7 @@ _WEEK: Final = re.compile(
     re.ASCII,
 )
 _LAST_WEEK: Final = 53
-_BEHIND: Final = re.compile(r"\([^)]{1,4}\)|[\u200e\u200f]")
+_UNSEEN: Final = re.compile("[\u200e\u200f]")
 _SHORT_YEAR: Final = re.compile(r"['’](\d\d)$", re.ASCII)
 _ORDINAL: Final = re.compile(r"\d(?:st|nd|rd|th|\.|er|º)(?!\w)")
 _SIX_DAYS: Final = timedelta(days=6)
@@ -77,7 +86,9 @@ def dates_of(
         BadQuery: a name is of two months.
     """
     texts = ascii_digits(texts)
-    plain = [" ".join(_BEHIND.sub(" ", text).split()).strip(" ,") for text in texts]
+    plain = [" ".join(_UNSEEN.sub(" ", text).split()).strip(" ,") for text in without_asides(texts, field)]
+    if (parts := month_parts(plain)) is not None:
+        return _of_month_parts(texts, parts, field, year, within, {"language": language, "beside": beside})
     if (ranges := ranges_of(plain)) is not None:
         hints: dict[str, Any] = {"language": language, "beside": beside}
         return _of_ranges(texts, ranges, field, year, within, day_first, hints)
@@ -137,6 +148,27 @@ def _of_ranges(
         return [(of_day[first], of_day[last] if last else of_day[first] + _SIX_DAYS) for first, last in ranges]
 
     return [f"{first} - {last}" for first, last in in_order(read, day_first)]
+
+
+def _of_month_parts(
+    texts: Sequence[str],
+    parts: Sequence[MonthPart],
+    field: str,
+    year: int | None,
+    within: FirstAndLastDay | None,
+    hints: dict[str, Any],
+) -> list[str] | None:
+    """Return parts of months with their years, as ranges of days; None if they are something else."""
+    months = [*dict.fromkeys(part.month for part in parts)]
+    dated = dates_of(months, field=field, year=year, within=within, are_months=True, **hints)
+    if dated is None or not all(len(month) == len("2026-11") for month in dated):
+        return None
+    of_month = {name: date.fromisoformat(f"{month}-01") for name, month in zip(months, dated, strict=True)}
+    try:
+        found = [part.days_of(of_month[part.month]) for part in parts]
+    except ValueError:
+        raise NotTimes(field, texts[0], "is not a part of a month: it has no such day") from None
+    return [f"{first} - {last}" for first, last in found]
 
 
 def _with_years(

@@ -18,7 +18,7 @@ SEARCHED_ROWS: Final = 50
 
 _TWO_COLUMNS: Final = 2
 _NUMBER: Final = re.compile(
-    r"[^\w]*[A-Z]{0,3}[^\w]*\d[\d.,' \u00a0\u202f]*(?:[eE][+-]?\d+)?[^\w]*"
+    r"[^\w]*(?:[A-Z]{1,3}(?=[^\w])|[A-Z]{3}|RM)?[^\w]*\d[\d.,' \u00a0\u202f]*(?:[eE][+-]?\d+)?[^\w]*"
     rf"(?:{word_pattern()})?[^\w]*[A-Z]{{0,3}}[^\w]*"
 )
 _DATE: Final = re.compile(

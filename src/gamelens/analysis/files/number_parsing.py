@@ -7,7 +7,7 @@ to the file, so its columns decide together (`decimal_mark`), and one that stays
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, Final, Literal, NamedTuple
@@ -34,7 +34,7 @@ _UNIT: Final = (
     r"|kr\.?|Kr\.?|Ft|lei|Lei|TL|Rs\.?|Rp\.?|RM|R|KSh|S/\.?|S?Fr\.?|[دجر]\.[إأبتسعقكم]\.?|ريال|درهم"
 )
 _PARTS: Final = (
-    rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
+    rf"(?P<open>\()? ?(?P<sign>[-+])? ?(?P<share>%)? ?(?P<before>{_UNIT})? ?(?P<inner>[-+])? ?"
     r"(?P<body>(?:[0-9](?:[0-9.,٫' ]*[0-9])?|[.,٫][0-9]+)(?:[eE][-+]?[0-9]+)?|inf)"
     r" ?(?P<percent>%)? ?(?P<times>{times})? ?"
     rf"(?P<after>{_UNIT})? ?(?P<outer>-)? ?(?P<close>\))? ?(?P<footnote>[*†‡§]+|[⁰¹²³⁴-⁹]+)?"
@@ -259,7 +259,11 @@ def are_like(texts: Any, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
 
 
 def decimal_mark(
-    columns: Mapping[str, WrittenNumbers], whole: Mapping[str, bool], separator: str | None, decimal: str | None
+    columns: Mapping[str, WrittenNumbers],
+    whole: Mapping[str, bool],
+    separator: str | None,
+    decimal: str | None,
+    without_decimals: Collection[str] = (),
 ) -> tuple[dict[str, Mark], dict[str, BadQuery], list[str]]:
     """Return the decimal mark of each column, what is wrong with columns that have none, and notes on what was assumed.
 
@@ -272,6 +276,7 @@ def decimal_mark(
         whole: whether a column has whole numbers only, such as a count.
         separator: the separator of the file.
         decimal: the mark that the analyst names.
+        without_decimals: columns whose currency has no smaller unit: the only mark is one of thousands.
     """
     marks: dict[str, Mark] = {}
     problems: dict[str, BadQuery] = {}
@@ -291,6 +296,10 @@ def decimal_mark(
         else:
             still_open.append(name)
     are_whole = {name: [mark for mark in MARKS if _is_whole(columns[name], mark)] for name in still_open if whole[name]}
+    for name in [name for name in still_open if name in without_decimals]:
+        used = _used_marks(columns[name])
+        if len(used) == 1 and not _is_usual_point(columns[name], used, separator):
+            are_whole[name] = [mark for mark in MARKS if mark not in used]
     votes = {marks[name] for name in marks if len(columns[name].fitting) == 1}
     votes |= {fitting[0] for fitting in are_whole.values() if len(fitting) == 1}
     for name in still_open:
@@ -316,15 +325,22 @@ def decimal_mark(
     return marks, problems, notes
 
 
-def _usual_mark(numbers: WrittenNumbers, separator: str | None) -> set[Mark]:
+def _used_marks(numbers: WrittenNumbers) -> set[Mark]:
     bodies = numbers.bodies.drop_null()
+    return {mark for mark in MARKS if pc.any(pc.match_substring(bodies, mark)).as_py()}
+
+
+def _is_usual_point(numbers: WrittenNumbers, used: set[Mark], separator: str | None) -> bool:
+    """Return whether points are decimal marks, as every program writes them in a file separated by commas."""
+    return used == {"."} and separator == "," and not (numbers.units[numbers.is_number] != "").any()
+
+
+def _usual_mark(numbers: WrittenNumbers, separator: str | None) -> set[Mark]:
+    bodies, used = numbers.bodies.drop_null(), _used_marks(numbers)
     is_marked = pc.match_substring_regex(bodies, "[.,]")
-    used = {mark for mark in MARKS if pc.any(pc.match_substring(bodies.filter(is_marked), mark)).as_py()}
     unmarked = [int(text) for text in bodies.filter(pc.invert(is_marked)).to_pylist() if text.isdigit()]
-    has_units = bool((numbers.units[numbers.is_number] != "").any())
-    is_point = used == {"."} and separator == "," and not has_units
     is_grouped = used == {","} and separator != ";" and any(unmarked) and max(unmarked) < 1000
-    return {"."} if is_point or is_grouped else set()
+    return {"."} if is_grouped or _is_usual_point(numbers, used, separator) else set()
 
 
 def _is_whole(numbers: WrittenNumbers, mark: Mark) -> bool:
@@ -357,8 +373,9 @@ def _form(shape: str, pattern: re.Pattern[str]) -> _Form | None:
     units = [unit.replace(" ", "") for unit in (match["before"], match["after"]) if unit]
     are_alike = len(units) == 2 and units[0].isalpha() == units[1].isalpha()  # $5 USD has one of each
     is_unit = all(currencies_of(unit) and not _is_word(unit) for unit in units)
-    is_odd = match["percent"] and (units or "e" in match["body"].casefold())
-    is_odd = is_odd or (match["times"] and (match["percent"] or match["footnote"] or "e" in match["body"].casefold()))
+    is_percent = bool(match["percent"] or match["share"])
+    is_odd = (is_percent and (units or "e" in match["body"].casefold())) or (match["percent"] and match["share"])
+    is_odd = is_odd or (match["times"] and (is_percent or match["footnote"] or "e" in match["body"].casefold()))
     if len(signs) > 1 or are_alike or not is_unit or is_odd:
         return None
     behind = len(shape) - match.end("body")
@@ -366,7 +383,7 @@ def _form(shape: str, pattern: re.Pattern[str]) -> _Form | None:
         match.start("body"),
         behind,
         bool(signs) and signs[0] != "+",
-        bool(match["percent"]),
+        is_percent,
         " ".join(sorted(units)),
         match["times"] or "",
     )

@@ -155,6 +155,9 @@ def _of_language(words: Sequence[str], order: Mapping[str, float], *, is_latin: 
             if letter.isascii():
                 continue
             before, behind = word[place - 1 : place], word[place + 1 : place + 2]
+            if letter == "Ø" and place == 0 and not behind.islower():  # the sign of an average: Ø CPI
+                score += _SIGN
+                continue
             if not letter.isalpha() and unicodedata.category(letter) != "Mn":
                 is_within = before.isalpha() and behind.isalpha() and letter not in _WITHIN_WORDS
                 is_sign = letter in _MARKS and not is_within

@@ -11,8 +11,11 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
+from gamelens.analysis.outside_data.roles import concepts_in
+from gamelens.analysis.outside_data.total_words import LEXICON
 from gamelens.errors import BadQuery
 
 Groups = NDArray[np.int64]
@@ -88,9 +91,9 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
         _check_one_kind(table, column, rows, groups)
     if how is not None:
         if how not in _HOWS.get(column.role, frozenset()):
-            raise BadQuery(
-                "how", how, f"is not possible for {column.name}, a {column.role}", sorted(_HOWS.get(column.role, ()))
-            )
+            rule = f"is not possible for {column.name}, a {column.role}"
+            rule += f': roles={{"{column.name}": "rank"}} says that it is a rank' if how == "best" else ""
+            raise BadQuery("how", how, rule, sorted(_HOWS.get(column.role, ())))
         if column.role in _OF_A_DAY:
             values, rows, groups = _of_days(column, values, table, rows, groups)
         elif how == "last" and column.role in _ONE_A_DAY:
@@ -265,6 +268,7 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
     name = column.name
     where = _two_rows(table, values, rows, groups)
     leave = "leave it out with columns=[...], or make it part of on="
+    adds_up = f'roles={{"{name}": "count"}} if it adds up, '
     steps: Mapping[str, str] = {
         "rank": f'is a rank, which does not add up ({where}): how={{"{name}": "best"}}, "mean" or "last"',
         "rate": (
@@ -278,7 +282,8 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
         "distinct": f"counts people once, so that rows do not add up ({where}): {leave}",
         "exchange_rate": f"is an exchange rate, which does not add up ({where}): pass the table as rate=",
         "number": (
-            f'is a number, and nothing says of what ({where}): roles={{"{name}": "count"}} if it adds up, or {leave}'
+            f'is a number, and nothing says of what ({where}): roles={{"{name}": "rank"}} if it is a rank, '
+            f"{'' if _is_of_ranks(table) else adds_up}or {leave}"
         ),
     }
     rule = steps.get(
@@ -287,6 +292,13 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
     if column.role in ("identifier", "flag", "currency", "day", "start", "end", "hour"):
         rule = f"differs within one key ({where}): {leave}"
     return BadQuery(name, UNSET, rule)
+
+
+def _is_of_ranks(table: OutsideTable) -> bool:
+    """Return whether the name of a file, or a line beside the table, says that its numbers are ranks."""
+    said = [folded_header(text) for text in (table.source.rpartition(".")[0], *table.grid.above)]
+    charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))
+    return any(charts.search(text) or any(known.name == "rank" for known, _, _ in concepts_in(text)) for text in said)
 
 
 def _two_rows(table: OutsideTable, values: Series[Any], rows: Groups, groups: Groups) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -24,25 +24,45 @@ from gamelens.analysis.outside_data.total_words import LEXICON
 from gamelens.errors import BadQuery
 
 _DAY: Final = pd.Timedelta(days=1)
+_OF_CALENDARS: Final = frozenset({"number", "rate"})
+"""Numbers that stand beside the names of days: how many of them, a weight."""
 _MOST_ROWS: Final = 1_000_000
 
 
-def of_each_day(table: OutsideTable, frame: DataFrame, pairs: Mapping[str, str]) -> OutsideTable:
+def of_each_day(
+    table: OutsideTable, frame: DataFrame, pairs: Mapping[str, str], asked: Collection[str] = ()
+) -> OutsideTable:
     """Return a calendar with a row for each day of its rows, and for each country of *frame* where one says all.
 
-    Another table, which has numbers, or whose days are not compared, is returned as it is: a number of a week is none
-    of its days.
+    Another table, which has amounts or counts, or whose days are not compared, is returned as it is: a number of a week
+    is none of its days. So a number of a calendar, such as of its days off, is left out, unless it is *asked* for.
 
     Raises:
         BadQuery: a row is struck through or cancelled, and nothing says whether it counts; or its periods have too
-            many days.
+            many days, or a number of several days is asked for.
     """
-    if table.period is None or any(column.role in MEASURES for column in table.columns):
+    numbers = [column.name for column in table.columns if column.role in MEASURES]
+    names_days = any(column.role == "text" for column in table.columns)
+    is_calendar = all(column.role in _OF_CALENDARS for column in table.columns if column.role in MEASURES)
+    if table.period is None or not is_calendar or (numbers and not names_days):
         return table
     _check_struck(table)
     _check_cancelled(table)
     if any(is_datetime64_any_dtype(frame[name]) and column == table.periods.column for name, column in pairs.items()):
-        table = _spread(table)
+        of_days = _spread(table)
+        if numbers and of_days is not table:
+            if named := [name for name in numbers if name in asked]:
+                rule = (
+                    f"is a number of several days in {table.source}, and none of each of them: leave it out of columns="
+                )
+                raise BadQuery(named[0], UNSET, rule)
+            note = f"{', '.join(numbers)} of {table.source} left out: rows of several days hold on each of them"
+            kept = tuple(column for column in of_days.columns if column.name not in numbers)
+            cells = of_days.grid.cells.drop_columns(numbers)
+            of_days = replace(
+                of_days, columns=kept, grid=replace(of_days.grid, cells=cells), notes=(*of_days.notes, note)
+            )
+        table = of_days
     country = pairs.get("country_code")
     if country is None or country not in table.grid.columns:
         return table

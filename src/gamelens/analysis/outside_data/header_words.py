@@ -24,11 +24,12 @@ def any_phrase(phrases: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds one of folded *phrases* as words, also with a plural's s, the longest first."""
     words = sorted(phrases, key=len, reverse=True)
     spelled = [
-        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not _is_eastern(word) else re.escape(word)
+        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not is_eastern(word) else re.escape(word)
         for word in words
     ]
     return re.compile("|".join(spelled))
 
 
-def _is_eastern(word: str) -> bool:
+def is_eastern(word: str) -> bool:
+    """Return whether a word has letters of Chinese, Japanese or Korean, whose words no blank separates."""
     return any("\u3040" <= letter <= "\u9fff" or "\uac00" <= letter <= "\ud7af" for letter in word)

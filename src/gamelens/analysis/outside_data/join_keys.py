@@ -42,8 +42,14 @@ _KEYS: Final[dict[str, tuple[Role, NameKind | None]]] = {  # the role that means
     **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), ("format", "format")),
 }
 _GENERAL_WORDS: Final = frozenset({"ads", "ad", "int", "network", "media", "marketing", "mobile", "the"})
-_ORGANIC: Final = re.compile(
-    r"(?i)organi[ck]\w*|orgánic\w*|orgânic\w*|органик\w*|自然|自然量|オーガニック|오가닉|non-?paid"
+_ORGANIC_WORDS: Final = (
+    r"organi[ck]\w*(?: (?:installs?|users?|traffic))?|orgánic\w*|orgânic\w*|органик\w*|自然|自然量|オーガニック|오가닉"
+    r"|non-?paid"
+)
+_NOT_ATTRIBUTED: Final = r"(?:un|not )attributed"
+_ORGANIC: Final = re.compile(  # also with what else it is called: organic (unattributed)
+    rf"(?i)(?:{_NOT_ATTRIBUTED}\s*[(/|,]?\s*)?[(\[]?(?:{_ORGANIC_WORDS})[)\]]?"
+    rf"(?:\s*[(/|,]?\s*{_NOT_ATTRIBUTED}[)\]]?)?"
 )
 
 

@@ -23,7 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import MEASURES, Evidence, Role
-from gamelens.analysis.outside_data.row_periods import Periods
+from gamelens.analysis.outside_data.row_periods import Periods, step_of_name
 from gamelens.errors import BadQuery, emit_warning, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -235,6 +235,7 @@ def no_days(table: OutsideTable, use: str) -> BadQuery:
     if table.periods.problem is not None:
         return table.periods.problem
     rule = f"has no column of days, which {use} needs: "
+    rule += f"{step}, or " if (step := step_of_name(table.source)) else ""
     rule += 'name it with roles={"...": "day"}, or the row of the headers with header_row='
     return BadQuery("other", table.source, rule, [column.name for column in table.columns])
 

@@ -9,12 +9,13 @@ that the bank alone uses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
-from pandas import Series
+from pandas import DataFrame, Series
 
 from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.table_reader import Grid
@@ -32,6 +33,9 @@ _UNITS: Final = re.compile(
     r"(?i)množství|mnozstvi|amount|quantity|units?|nominal|номинал|единиц\w*|liczba jednostek|przelicznik|egység|birim"
     r"|enhet(?:er)?|einheit(?:en)?|cantidad|unités?|unidades?|jedinica|multiplicator|multiplier|单位|単位"
 )
+_POWER: Final = re.compile(r"10{0,4}")
+_MOST_SERIES: Final = 80  # currencies in the rows of a bank
+_NEAR: Final = 0.5  # of a usual rate, which one of as many units is
 _FEWEST: Final = 2  # currencies of a table of rates
 
 
@@ -100,6 +104,59 @@ def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
     return grid.filtered(is_day, f"{grid.rows_text(~is_day)} {words} left out")
 
 
+def with_units_in_headers(grid: Grid) -> Grid:
+    """Return a table of rates whose first row has the units of its columns with these in the headers: JPY, 100 JPY."""
+    names = [name for name in grid.columns[1:] if is_currency(name.strip())]
+    if len(names) < _FEWEST or not all(map(grid.is_text, (grid.columns[0], *names))):
+        return grid
+    cells = {name: grid.cells.column(name)[0].as_py() for name in (grid.columns[0], *names)} if len(grid.rows) else {}
+    units = [str(cells.get(name) or "").strip() for name in names]
+    if not _UNITS.fullmatch(str(cells.get(grid.columns[0]) or "").strip()) or not all(map(_POWER.fullmatch, units)):
+        return grid
+    said = dict(zip(names, units, strict=True))
+    renamed = [f"{said[name]} {name.strip()}" if name in said else name for name in grid.columns]
+    mask = np.arange(len(grid.rows)) > 0
+    kept = grid.filtered(mask, f"{grid.rows_text(~mask)} has the units of the rates, which their names have now")
+    return replace(kept, cells=kept.cells.rename_columns(renamed), formats={})
+
+
+def are_quotes(texts: Sequence[str]) -> bool:
+    """Return whether *texts* each name a currency and its units, as rows of a bank do: 1 USD, 100 JPY, JPY100."""
+    if not 1 < len(texts) <= _MOST_SERIES:
+        return False
+    found = [_UNIT_AND_CODE.fullmatch(" ".join(text.split())) for text in texts]
+    return all(found) and len({quote.currency for text in texts if (quote := quote_in(text)) is not None}) == len(texts)
+
+
+def quotes_of_series(
+    series: Series[Any],
+    prices: Series[Any],
+    days: Series[Any],
+    others: Mapping[str, Series[Any]],
+    source: str,
+    home: str,
+) -> list[tuple[str, Quote, Series[Any]]]:
+    """Return what each text of a column of *series* quotes, such as 100 JPY, and its prices by day.
+
+    Raises:
+        BadQuery: a day has several rows of one, which *others* tell apart.
+    """
+    texts = series.astype("object")
+    if DataFrame({"text": texts, "day": days})[prices.notna()].duplicated().any():
+        kinds = next((name for name, other in others.items() if 1 < other.nunique() <= _MOST_SERIES), None)
+        step = "pass a table with one row for each"
+        if kinds is not None:
+            step = f"leave_out={ {kinds: [str(text) for text in others[kinds].dropna().unique()[1:]]}!r} leaves one"
+        raise BadQuery("rate", source, f"has several rates of {texts.iloc[0]} on one day: {step}")
+    found = []
+    for text in texts.dropna().unique():
+        quote = quote_in(str(text))
+        if quote is not None and quote.currency != home:
+            rates = prices[texts == text].groupby(days[texts == text]).last()
+            found.append((str(text), quote._replace(price_in=home), rates))
+    return found
+
+
 def dollars_by_quotes(quoted: Sequence[tuple[str, Quote, Series[Any]]], source: str) -> dict[str, Series[Any]]:
     """Return US dollars for one unit of each currency, by columns, what each quotes, and their prices by day.
 
@@ -129,5 +186,17 @@ def dollars_by_quotes(quoted: Sequence[tuple[str, Quote, Series[Any]]], source: 
             rule = (
                 f"has rates of {code} that are far from the usual one, {float(rates.median()):.6g} dollars for one and"
             )
-            raise BadQuery("rate", source, f"{rule} not {usual:.4g}: call the columns usd_per_{code.lower()}")
+            raise BadQuery(
+                "rate", source, f"{rule} not {usual:.4g}: {_step(code, float(rates.median()) / usual, quoted)}"
+            )
     return found
+
+
+def _step(code: str, factor: float, quoted: Sequence[tuple[str, Quote, Series[Any]]]) -> str:
+    """Return what to do with rates of *code* that are *factor* times the usual: they may be of several units."""
+    names = [name for name, quote, _ in quoted if quote.currency == code]
+    units = next((units for units in (10, 100, 1000) if _NEAR < factor / units < 1 / _NEAR), None)
+    if not names or units is None:
+        return f"call the columns usd_per_{code.lower()}"
+    stated = {names[0]: {"role": "exchange_rate", "scale": 1 / units}}
+    return f"if they are of {units} {code}, roles={stated!r} of gl.read_table says so"

@@ -21,8 +21,10 @@ from gamelens.analysis.files.date_parsing import read_times
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.quoted_rates import (
     Quote,
+    are_quotes,
     dollars_by_quotes,
     quote_in,
+    quotes_of_series,
     vendor_named,
 )
 from gamelens.analysis.outside_data.rates_by_row import (
@@ -127,6 +129,8 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     vendor = vendor_named(table.vendor)
     home = str(vendor.table.get("rates_in", "")) if vendor else ""
     day = _day_above(table) if table.period is None and home else None
+    if day is None and table.period is None and table.periods.problem is None:
+        _ask_for_days(table, home)
     if day is None and (table.periods.problem is not None or table.period is None):
         rule = 'has no column of days: name it with gl.read_table(..., roles={"...": "day"})'
         raise table.periods.problem or BadQuery("rate", table.source, rule, [column.name for column in table.columns])
@@ -144,6 +148,11 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     plain = [number for number in numbers if is_currency(number.name.strip())]
     pairs = [(column, pair) for column in numbers if (pair := is_exchange(column.name))]
     quoted = _quoted(numbers, plain, pairs, days, vendor)
+    texts = table.of_role("text")
+    series = next((column for column in texts if are_quotes([*map(str, column.values.dropna().unique())])), None)
+    if series is not None and len(numbers) == 1:
+        others = {column.name: column.values for column in texts if column is not series}
+        quoted = quotes_of_series(series.values, numbers[0].values.astype("float64"), days, others, table.source, home)
     if quoted:
         found = dollars_by_quotes(quoted, table.source)
     elif codes and numbers:
@@ -169,6 +178,28 @@ def _rates_of(table: OutsideTable) -> DataFrame:
     ends = table.ends.groupby(days).max()  # the rate of a month holds on each of its days
     of_day = {day: start for start in by_day.index for day in pd.date_range(start, ends[start] - _DAY, freq="D")}
     return by_day.loc[[*of_day.values()]].set_axis(pd.DatetimeIndex([*of_day], name="day")).sort_index()
+
+
+def _ask_for_days(table: OutsideTable, home: str) -> None:
+    """Raise `BadQuery` for a table that has one rate of each currency and no days, with the rates as an argument.
+
+    Nothing is raised where its rates cannot be told.
+    """
+    numbers = [column for column in table.columns if column.role in ("exchange_rate", "number", "rate")]
+    codes = table.of_role("currency")
+    days = Series(pd.Timestamp("2026-01-01", tz="UTC"), index=range(len(table.rows)))
+    try:
+        if codes and numbers:
+            found = _rates_by_code(table, codes, numbers, days, home)
+        else:
+            pairs = [(column, pair) for column in numbers if (pair := is_exchange(column.name))]
+            found = dict(_by_pair(column, pair, _by_day(column, days)) for column, pair in pairs)
+    except BadQuery:
+        return
+    rates = {code: float(f"{rate.iloc[0]:.6g}") for code, rate in found.items() if len(rate) and code != "USD"}
+    if rates:
+        rule = f"has no days, and one rate of each currency: rate={rates!r} takes them, dollars for one, for all days"
+        raise BadQuery("rate", table.source, rule)
 
 
 def _quoted(

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.date_parsing import NotTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import dates_of
@@ -32,6 +33,7 @@ from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL, TOTAL_AT_
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2
+_FEWEST_NETWORKS: Final = 2
 _FEWEST_WITHOUT_YEAR: Final = 3
 _NO_DAY: Final = re.compile(r"\D*|\d{1,7}|\d{9,}")
 _DATE: Final = r"(?P<day>\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:20)?\d\d|20\d{6})"
@@ -72,6 +74,8 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
         made.pop(key, None)
     else:
         grid, made = _with_days_in_rows(grid, vendor)
+        if not made and vendor is None:
+            grid, made = _with_networks_in_rows(grid)
     if vendor and (rows := table.get("rows_are")) and rows not in grid.columns:
         ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
         grid = replace(grid, cells=grid.cells.append_column(rows, ones))
@@ -127,6 +131,27 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     if (turned := with_measures_as_columns(kept, days_of, key)) is not None:
         return turned, {key: said}
     return _long(kept, matches, key), {key: said}
+
+
+def _with_networks_in_rows(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:
+    """Return *grid* with a row for each network that is a header, where no other column has numbers but their total."""
+    headers = [name for name in grid.columns if any(canonical_name(name, kind) for kind in ("publisher", "network"))]
+    if len(headers) < _FEWEST_NETWORKS or any(map(_measures, headers)):  # Meta (USD) is an amount as it is
+        return grid, {}
+    cells = {name: ColumnCells(grid, name) for name in grid.columns}
+    numbers = [name for name in grid.columns if cells[name].may_be_number]
+    totals = [name for name in numbers if name not in headers and TOTAL.fullmatch(name)]
+    has_networks = any(
+        known.role == "network" for name in grid.columns if name not in headers for known in header_meanings(name)
+    )
+    if {*numbers} != {*headers, *totals} or has_networks:
+        return grid, {}
+    value = next((line for line in grid.above if _measures(line)), None) or "value"
+    key = next(name for name in ("network", "network of header", "\0network") if name not in grid.columns)
+    notes = [f"{', '.join(totals)} left out: a number of all networks, and networks are columns"] if totals else []
+    kept = replace(grid, cells=grid.cells.drop_columns(totals), notes=(*grid.notes, *notes))
+    long = _long(kept, {name: (value, name) for name in headers}, key)
+    return long, {key: Meaning("network", Evidence("network", "headers", headers[0]))}
 
 
 def _is_day(header: str) -> bool:

@@ -21,14 +21,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pandas import DataFrame
 
-from gamelens.analysis.ads.canonical_names import canonical_name
+from gamelens.analysis.ads.canonical_names import KINDS, canonical_name
+from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.currency_names import currencies_in, currencies_of_code
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.header_words import any_phrase, folded_header, is_eastern
 from gamelens.analysis.outside_data.money_units import without_rupees, without_unit
 from gamelens.analysis.outside_data.stated_years import days_beside
 from gamelens.analysis.outside_data.tax_words import without_tax
@@ -65,7 +66,6 @@ _EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basina|(?:�
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
-_BRACKETS: Final = re.compile(r"[(\[（【]([^()\[\]（）【】]*)[)\]）】]")
 _MEAN: Final = re.compile(
     r"(?:posicion|posicao|posizione|duracion|duracao|durata|frecuencia|frequencia|frequenza|tasa|taxa|nota|valoracion"
     r"|avaliacao|edad|idade|puja|oferta|sesion|sessao|sessione|retencion|retencao|compra|profundidad|cuota|quota|visita)"
@@ -102,6 +102,24 @@ _TYPE_OF: Final = re.compile(
     r"(?P<first>type|tipo|typ|tip|tyyppi|rodzaj|jenis|loai|тип|вид|نوع|סוג|ประเภท)s?(?!\w)"
     r"(?: d[eiu]| del| della| dos?)? ?.+"
     r"|.+ (?P<last>type|typ|art|turu|tipi|tyyppi|tipus)|.+?(?:类型|類型|タイプ|種別|유형|종류)"
+)
+_SAYS_LAST: Final = frozenset(LEXICON["says_last"]["words"])
+_BEHIND_MEASURES: Final = frozenset(LEXICON["behind_measure"]["words"])
+_COMPLEMENT: Final = re.compile(
+    r"(?:of|for|from|by|in|per|on|to|with|via|after|before|including|excluding|incl|excl|w|/|%|\d|d\d|day|last|this|since)(?!\w)"
+)
+"""Begins what says more of a measure, as its days or where it is of."""
+_EXPLAINING: Final = MEASURES | KEYS | {"modifier", "currency"}
+_COUNTED_THINGS: Final = frozenset({"installs", "clicks", "impressions", "sessions", "people", "views", "requests"})
+_AMOUNT_OF: Final = re.compile(r"amount of ")
+_TAILS: Final = re.compile(
+    r"合计|合計|总计|總計|小计|小計|总额|總額|总数?(?=$)|累计|累計|金额|金額|実績|实际|実際|等|额|額|高|計|计|値|值|합계|총액|금액|액"
+    r"|人民币|人民幣|美元|美金|日元|日圆|円|元|千|万|萬|億|亿|원|엔|달러|천|만|억|含|不|未|税|稅|込み?|抜き?|别|別|後|后|前|부가세|포함|별도|제외"
+    r"|当日|当月|今日|今月|本日|本月|年|月|日|天|週|周"
+)
+"""What stands behind an amount and leaves it one."""
+_COUNT_TAILS: Final = re.compile(
+    rf"数量|數量|次数|次數|回数|件数|人数|人數|总数|總數|数|數|量|次|回|件|수량|횟수|건수|명수|수|건|명|去重|{_TAILS.pattern}"
 )
 _NUMBER_OF: Final = frozenset({"number", "numero", "nombre", "numbers", "count", "anzahl", "quantity", "quantite"})
 _OF_KINDS: Final = frozenset({"events", "conversions", "installs"})
@@ -312,6 +330,12 @@ class ColumnCells:
         return not self.is_typed and self.may_be_number and bool((self.numbers.units != "").any())
 
     @property
+    def has_money_format(self) -> bool:
+        """Whether cells of a workbook have a number format that names a currency."""
+        forms = dict.fromkeys(form for form in self._grid.formats.get(self.name, ()) if form)
+        return any(currencies_in(re.sub(r"[\[\]\"]", " ", form)) for form in forms)
+
+    @property
     def is_whole(self) -> bool:
         """Whether all its numbers are whole."""
         if self.is_typed:
@@ -349,7 +373,7 @@ class ColumnCells:
         days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = _months_and_ranges(days, hints) or read_times(days, **hints)
+                read = _ranges_and_others(days, hints) or read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
@@ -470,7 +494,7 @@ class ColumnCells:
         if self.is_flag:
             says = "flag"
         elif self.is_number:
-            says = "rate" if self.is_percent else "amount" if self.has_units else "number"
+            says = "rate" if self.is_percent else "amount" if self.has_units or self.has_money_format else "number"
         elif (
             not self.is_typed
             and len(self.distinct)
@@ -490,8 +514,8 @@ class ColumnCells:
         return Meaning(says, Evidence(says, "cells", self.example))
 
 
-def _months_and_ranges(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
-    """Return the periods of texts, some months and some ranges of days: Kasım 2026, 1-15 Kasım 2026."""
+def _ranges_and_others(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
+    """Return the periods of texts, some ranges of days and others days, weeks or months: 3 April, 21-22 Maret 2026."""
     if len(texts) > _TRIED:
         return None
     are_ranges = np.array([ranges_of([text.strip()]) is not None for text in texts], dtype=bool)
@@ -499,16 +523,20 @@ def _months_and_ranges(texts: Sequence[str], hints: Mapping[str, Any]) -> Parsed
         return None
     parts = [[text for text, is_of in zip(texts, mask, strict=True) if is_of] for mask in (are_ranges, ~are_ranges)]
     try:
-        ranges, months = (read_times(part, **{**hints, "beside": [*hints["beside"], *texts]}) for part in parts)
+        ranges, others = (read_times(part, **{**hints, "beside": [*hints["beside"], *texts]}) for part in parts)
     except BadQuery:
         return None
-    if months.precision != "month" or ranges.until is None or months.until is not None:
+    if others.precision in ("time", "period") or ranges.until is None or others.until is not None:
         return None
     at, until = (np.empty(len(texts), dtype="datetime64[us]") for _ in range(2))
-    at[are_ranges], at[~are_ranges] = ranges.at, months.at
+    at[are_ranges], at[~are_ranges] = ranges.at, others.at
     until[are_ranges] = ranges.until
-    until[~are_ranges] = (months.at.astype("datetime64[M]") + np.timedelta64(1, "M")).astype("datetime64[us]")
-    notes = "; ".join(note for note in (ranges.note, months.note) if note)
+    if others.precision == "month":
+        ends = others.at.astype("datetime64[M]") + np.timedelta64(1, "M")
+    else:
+        ends = others.at.astype("datetime64[D]") + np.timedelta64(7 if others.precision == "week" else 1, "D")
+    until[~are_ranges] = ends.astype("datetime64[us]")
+    notes = "; ".join(note for note in (ranges.note, others.note) if note)
     return ParsedTimes(at, ranges.precision, until=until, note=notes or None)
 
 
@@ -533,8 +561,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         yield Meaning("text", Evidence("text", "header", kind["first"] or kind["last"] or whole))
     if (active := _ACTIVE.fullmatch(whole)) is not None:
         yield Meaning("stock", Evidence("stock", "header", active[0]), "stock")
-    inner = " ".join(_BRACKETS.findall(header))
-    outer = folded_header(_BRACKETS.sub(" ", header)) or folded_header(inner)
+    inner = " ".join(BRACKETS.findall(header))
+    outer = folded_header(BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
     outer, inner = without_tax(without_unit(outer) or outer), without_tax(folded_header(inner))
@@ -545,17 +573,54 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     yield from _rates(header, outer, found, inner)
     if len(found) > 1 and folded_header(found[0][1]) in _NUMBER_OF and found[1][0].role == "count":
         found = found[1:]  # number of installs
+    if len(found) > 1 and found[0][1] == "amount" and found[1][0].name in _COUNTED_THINGS:
+        found = found[1:] if _AMOUNT_OF.match(outer, found[0][2]) else found  # amount of installs
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
-    for concept, phrase, _ in found if is_head_first else reversed(found):
+    for concept, phrase, at in found if is_head_first else reversed(found):
+        if concept.role in SUMMANDS and not is_explained(outer[at + len(phrase) :], phrase, concept.role):
+            continue
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-    parts = [*_BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
+    parts = [*BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
     codes = next((said for part in parts if (said := currencies_in(part.strip(), is_header=True))), None)
-    bare = folded_header(_BRACKETS.sub(" ", header))
+    bare = folded_header(BRACKETS.sub(" ", header))
     is_named = any(letter.isalpha() for letter in bare) and _ACRONYM.fullmatch(header.split("(")[0].strip()) is None
     is_named &= "per" not in whole.split() and not currencies_of_code(header)
     if codes and is_named:
         yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "unnamed")
+
+
+def is_explained(behind: str, phrase: str, role: str) -> bool:
+    """Return whether what stands *behind* the words of an amount or a count leaves it one: a cost center is no cost.
+
+    English, Chinese, Japanese and Korean say last what a thing is. So a word there that nobody knows makes something
+    else of the measure, and its column is asked about.
+    """
+    behind = behind.strip()
+    if not behind:
+        return True
+    if is_eastern(phrase):
+        behind = behind.replace(" ", "")
+        for known, text, _ in concepts_in(behind):
+            behind = behind.replace(text, "", 1) if known.role in MEASURES | {"modifier"} else behind
+        behind = (_TAILS if role == "amount" else _COUNT_TAILS).sub("", behind)
+        return not is_eastern(behind)
+    if phrase.split()[-1].removesuffix("s") not in _SAYS_LAST or _COMPLEMENT.match(behind):
+        return True
+    if any(canonical_name(behind, kind) for kind in KINDS):
+        return True
+    known_words = {
+        word for concept, text, _ in concepts_in(behind) if concept.role in _EXPLAINING for word in text.split()
+    }
+    return all(
+        word in known_words
+        or (word in _BEHIND_MEASURES and (role == "amount" or not word.startswith("value")))
+        or any(letter.isdigit() or not letter.isalpha() for letter in word)
+        or bool(currencies_of_code(word))
+        or TOTAL.fullmatch(word) is not None
+        or any(canonical_name(word, kind) for kind in KINDS)
+        for word in behind.split()
+    )
 
 
 def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:
@@ -614,7 +679,7 @@ def platform_beside(app: str) -> str | None:
     match = _BESIDE_APP.fullmatch(app.strip())
     if len({canonical_name(word, "platform") for word in _PLATFORM_WORD.findall(app)}) > 1:  # iOS & Android
         return None
-    said = [part for inner in _BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
+    said = [part for inner in BRACKETS.findall(app) for part in re.split(r"[,/|;]", inner)]
     said += [part for part in (match.groups() if match else ()) if part]
     platforms = {platform for part in said if (platform := canonical_name(part.strip(), "platform")) is not None}
     return min(platforms) if len(platforms) == 1 else None
@@ -664,10 +729,14 @@ def _phrases() -> re.Pattern[str]:
 @lru_cache(maxsize=4096)  # of one file each header is looked at by several questions
 def concepts_in(folded: str) -> tuple[tuple[Concept, str, int], ...]:
     """Return the concepts in a folded header with their phrase and place, the longest phrase where several fit."""
-    found = []
-    for match in _phrases().finditer(folded):
+    found, begins = list[tuple[Concept, str, int]](), 0
+    while (match := _phrases().search(folded, begins)) is not None:
+        if is_eastern(match[0]):  # of phrases that overlap the last one: 用户 in 付费用户, and not 费用
+            behind = (_phrases().match(folded, at) for at in range(match.start() + 1, match.end()))
+            match = next((later for later in behind if later and later.end() > match.end()), match)
         phrase = match[0] if match[0] in lexicon() else match[0].removesuffix("s")
         found.append((lexicon()[phrase], match[0], match.start()))
+        begins = match.end()
     return tuple(found)
 
 
@@ -719,7 +788,7 @@ class Vendor:
                 details: Mapping[str, Any] = {"role": said} if isinstance(said, str) else said
                 concept = details.get("concept", "")
                 if not concept:
-                    named = concepts_in(folded_header(_BRACKETS.sub(" ", header)))
+                    named = concepts_in(folded_header(BRACKETS.sub(" ", header)))
                     concept = next((found.name for found, _, _ in named if found.role == details["role"]), "")
                 return Meaning(details["role"], Evidence(details["role"], self.name, header), concept, None, details)
         return None

@@ -29,6 +29,8 @@ from gamelens.analysis.outside_data.roles import (
 )
 from gamelens.analysis.outside_data.total_words import LEVELS, PART, TOTAL_AT_ONE_END
 
+COUNTED_TWICE: Final = "counts countries twice"
+"""Begins the question about countries beside the regions that add them up."""
 _MOST: Final = 8  # kinds
 _MOST_COUNTRIES: Final = 400
 _FEWEST: Final = 3  # different sums that are no chance
@@ -116,7 +118,7 @@ def _of_regions(
         return None
     if sum(map(np.count_nonzero, first.values())) < _FEWEST:
         return None
-    rule = f"counts countries twice, whose sums equal {', '.join(regions[:3])} in {column_cells.name}: "
+    rule = f"{COUNTED_TWICE}, whose sums equal {', '.join(regions[:3])} in {column_cells.name}: "
     return f"{rule}totals={regions!r} leaves these out"
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date
 from typing import Any, Final
 
 import numpy as np
@@ -13,11 +15,12 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.header_words import folded_header
-from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in
+from gamelens.analysis.outside_data.roles import MEASURES, ColumnCells, Evidence, Meaning, concepts_in
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -40,11 +43,14 @@ _NAMED_ZONE: Final = re.compile(
     r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|US)/[A-Z][\w/]+"
     r"|BST|MSK|JST|KST|SGT|HKT|IST|AE[SD]T)(?![\w/])"
 )
-_BRACKETS: Final = re.compile(r"[(\[]([^()\[\]]*)[)\]]")
 _UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
 _MOST_ZONES: Final = 3
 _MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
 _LAST_HOUR: Final = 23
+_DAY_IN_NAME: Final = re.compile(r"(?<!\d)(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])[-_.]?([0-2]\d|3[01])(?!\d)")
+_OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
+"""Roles of numbers that are of a moment."""
+_MOST_NAMED: Final = 20  # texts in a step
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
 
@@ -97,7 +103,9 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
-        rule = f'are all days: say which one is meant with roles={{"{days[0]}": "day", "{days[1]}": "text"}}'
+        likely, other = sorted(days[:2], key=lambda name: _is_single(name, meanings, cells))  # ranges say more
+        rule = f'are all days: say which one is meant with roles={{"{likely}": "day", "{other}": "text"}} or '
+        rule += f'roles={{"{other}": "day", "{likely}": "text"}}'
         return _none(grid, BadQuery("other", days, rule))
     if days and meanings[days[0]].evidence.where == "cells" and bool(starts) != bool(ends):
         known, role = (starts[0], "end") if starts else (ends[0], "start")
@@ -105,7 +113,10 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         rule += f'roles={{"{days[0]}": "{role}"}} makes both the period of a row, '
         return _none(grid, BadQuery(days[0], UNSET, rule + f'roles={{"{days[0]}": "text"}} takes {known} alone'))
     if days:
-        return of_column(days[0], meanings[days[0]], cells[days[0]], grid)
+        periods = of_column(days[0], meanings[days[0]], cells[days[0]], grid)
+        has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
+        problem = _ranges_over_days(days[0], periods, cells[days[0]], grid) if has_measures else None
+        return periods if problem is None else _none(grid, problem)
     if starts and ends:
         details = meanings[starts[0]].details
         first = cells[starts[0]].times_with(details)  # of local days, ends are local too
@@ -143,7 +154,62 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         times = cells[unread].times
         example = times.value if isinstance(times, BadQuery) else cells[unread].example
         return _none(grid, BadQuery(unread, example, rule))
-    return _beside(grid) or _none(grid)
+    return _beside(grid) or _of_file_name(grid, meanings) or _none(grid)
+
+
+def days_in_name(source: str) -> list[date]:
+    """Return the days that the name of a file has, such as ranks_2026-10-14.csv and export-20261014.xlsx."""
+    found = []
+    for match in _DAY_IN_NAME.finditer(source):
+        with suppress(ValueError):  # such as a day 31 of a month of 30
+            found.append(date(*(int(part) for part in match.groups())))
+    return found
+
+
+def step_of_name(source: str) -> str:
+    """Return what takes the day, or the first and the last, in the name of a file for all rows; "" for none."""
+    days = days_in_name(source)
+    if len(days) not in (1, 2):
+        return ""
+    ends = ("day",) if len(days) == 1 else ("start", "end")
+    stated = ", ".join(f'{name}="{day}"' for name, day in zip(ends, sorted(days), strict=True))
+    return f"gl.read_table(gl.read_table({source!r}).frame.assign({stated})) takes the one in its name for all rows"
+
+
+def _of_file_name(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
+    """Return the day in the name of a file of ranks, rates or stocks: of amounts it may be that of export."""
+    measures = {meaning.role for meaning in meanings.values()} & MEASURES
+    days = days_in_name(grid.source)
+    if len(days) != 1 or not measures or not measures <= _OF_SNAPSHOTS:
+        return None
+    day = np.datetime64(days[0], "D")
+    periods = _of_all(grid, day, day + _DAY, grid.source)
+    evidence = Evidence("day", "the name of the file", grid.source)
+    return replace(periods, evidence=evidence, note=f"all rows are of {days[0]}, by the name of {grid.source}")
+
+
+def _is_single(name: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> bool:
+    """Return whether the texts of a column are of one day each."""
+    read = None if cells[name].is_typed else cells[name].times_with(meanings[name].details)
+    return not (isinstance(read, ParsedTimes) and (read.until is not None or read.precision in ("week", "month")))
+
+
+def _ranges_over_days(name: str, periods: Periods, column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
+    """Return the exception for rows of several days beside a row of one of these: they may add up the others."""
+    if periods.until is None or column_cells.is_typed:
+        return None
+    starts, ends = (moments.dt.tz_localize(None).to_numpy() for moments in (periods.starts, periods.until))
+    lengths = (ends - starts) / _DAY
+    alone = np.unique(starts[lengths == 1])
+    if not len(alone):
+        return None
+    is_over = (lengths > 1) & (np.searchsorted(alone, starts) < np.searchsorted(alone, ends))
+    if not is_over.any():
+        return None
+    texts = [*dict.fromkeys(column_cells.texts[code] for code in column_cells.codes[is_over].tolist())][:_MOST_NAMED]
+    rule = f"in {grid.rows_text(is_over)} stands for several days, and other rows for one of them: "
+    rule += f"leave_out={ {name: texts}!r} leaves {'it' if is_over.sum() == 1 else 'them'} out"
+    return BadQuery(name, texts[0], rule)
 
 
 def _weeks_to(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid) -> Periods | None:
@@ -339,7 +405,7 @@ def _zones_in(column_cells: ColumnCells) -> str:
 def _stated_zone(name: str, grid: Grid) -> str | None:
     """Return the zone that a header, or a line above it, says where no cell does; None for none, and for UTC."""
     of_line = (line for line in grid.above if _ZONE_WORDS.search(line))
-    for text in (*_BRACKETS.findall(name), *of_line):
+    for text in (*BRACKETS.findall(name), *of_line):
         if match := _NAMED_ZONE.search(text):
             return None if match[0] in _UTC else f"{match[0]} ({text.strip()})"
         if _ZONE_WORDS.search(text):

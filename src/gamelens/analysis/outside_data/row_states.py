@@ -20,10 +20,20 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 
 from gamelens._text import counted
+from gamelens.analysis.files.brackets import BRACKETS
+from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
-from gamelens.analysis.outside_data.roles import TIMES, ColumnCells, Meaning, concepts_in, header_meanings
+from gamelens.analysis.outside_data.roles import (
+    KEYS,
+    TIMES,
+    ColumnCells,
+    Meaning,
+    concepts_in,
+    header_meanings,
+    is_kind_header,
+)
 from gamelens.analysis.outside_data.total_words import ACTUAL, LEXICON
 from gamelens.errors import BadQuery
 
@@ -38,6 +48,27 @@ _MOVED_WITHIN: Final = (
 """Words of what is only moved that count as a part of a text as well."""
 ANY: Final = True
 """Stands for all cells with a value, such as the times of what was deleted."""
+_MOST_NAMES: Final = 5_000  # texts of a column of names that are looked at one by one
+_SHORTEST: Final = 5  # letters of a word that is no name of a person
+_NO_NAMES: Final = (
+    *("planned", "compared", "cumulative", "month_to_date", "year_to_date", "exchange_rate", "charge", "row_charge"),
+)
+"""Topics of the lexicon whose words are no names of networks or campaigns."""
+_NAMES: Final = frozenset(
+    {"target", "goal", "lift", "growth", "potential", "ziel", "lifetime", "fx", "kur", "ist", "plan"}
+)
+_SPANS: Final = frozenset({"compared", "day", "week", "month", "period"})
+_OF_TIME: Final = re.compile(
+    r"\d|(?:from|of|for|to|per|aus|vom|von|fur|im|de|du|del|di|da|do|au|от|за|на|с|z|ze|va)(?!\w)"
+)
+_SUBTOTAL: Final = re.compile(
+    r"(?i)\W*(?:sub[- ]?total|grand total|zwischensumme|gesamtsumme|sous[- ]total|subtotale|tussentotaal|suma częściowa"
+    r"|ara toplam|промежуточный итог|итого)(?!\w).*"
+    r"|.*(?<!\w)(?:sub[- ]?total|zwischensumme|sous[- ]total|ara toplam)\W*"
+    r"|\W*(?:total|gesamt|totale?|итого|summe)\W+(?:excl|ex|ohne|without|w/o|hors|sin|sem|senza|zonder|bez|без)(?!\w).*"
+    r"|.*(?:小計|小计|合計|合计|总计|總計|소계|합계).*"
+)
+"""Words of totals that are part of no name."""
 _MOST: Final = 24  # texts of a column that tells states
 _MOST_OTHERS: Final = 8  # texts of a column whose header does not say that it does
 _MOST_CODES: Final = 6
@@ -62,7 +93,6 @@ _ORDINARY: Final = frozenset(
     }
 )  # fmt: skip
 """Words that are names of other things as well, such as of events: they count below a header of states alone."""
-_INNER: Final = re.compile(r"[(（\[]([^()（）\[\]]+)[)）\]]")
 _MARKS: Final = " :–—-()[]\"'*.!?"
 
 
@@ -84,12 +114,13 @@ def stated_rows(
     answered: Iterable[str] = (),
     *,
     is_known: bool = False,
+    keeps_totals: bool = False,
     others: Mapping[str, Collection[str]] = MappingProxyType({}),
 ) -> list[StatedRows]:
     """Return the columns that tell states of rows, without those *answered* by the reader.
 
-    *is_known*: the table is of a known vendor, whose charges are rows as it means them. *others* are texts by column
-    that tell something else, such as incl. VAT.
+    *is_known*: the table is of a known vendor, whose charges are rows as it means them. *keeps_totals*: the reader
+    wants rows of totals. *others* are texts by column that tell something else, such as incl. VAT.
     """
     found = []
     for name, column_cells in cells.items():
@@ -99,6 +130,9 @@ def stated_rows(
         if stated is None and _may_tell_states(meanings[name], column_cells):
             texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
             stated = _of_flag(name, texts) or _of_texts(name, texts)
+        is_text = meanings[name].role == "text" and not _is_of_ads(name)
+        if stated is None and (meanings[name].role in KEYS or is_text):
+            stated = _of_labels(name, column_cells, is_known=is_known, keeps_totals=keeps_totals)
         if stated is not None and name in others:
             states = {text: state for text, state in stated.states.items() if text not in others[name]}
             stated = StatedRows(name, states)
@@ -109,9 +143,61 @@ def stated_rows(
     return found
 
 
+def _of_labels(name: str, column_cells: ColumnCells, *, is_known: bool, keeps_totals: bool) -> StatedRows | None:
+    """Return the rows of a column of names whose text names nothing that money was paid to: carried forward, MTD.
+
+    So does a word of subtotals at one end: a row of it that is the sum of others is left out before.
+    """
+    if column_cells.is_typed or not 1 < len(column_cells.distinct) <= _MOST_NAMES or is_kind_header(name):
+        return None
+    states: dict[str | Literal[True], State] = {}
+    for text in column_cells.texts:
+        folded = folded_header(text.strip(_MARKS))
+        if _is_label(folded, is_known=is_known) or (not keeps_totals and _SUBTOTAL.fullmatch(text)):
+            states[text] = "moved"
+    return StatedRows(name, states) if 0 < len(states) < len(column_cells.distinct) else None
+
+
+def _is_of_ads(header: str) -> bool:
+    """Return whether a column has keywords, ad groups, creatives or remarks, which may be any words."""
+    return any(concept.name == "description" for concept, _, _ in concepts_in(folded_header(header)))
+
+
+def _is_label(folded: str, *, is_known: bool) -> bool:
+    """Return whether a folded text is no name: a word of rows beside others, also with the month that it is of."""
+    if folded in _labels() or (not is_known and folded in _labels_of_headers()):
+        return True
+    known = concepts_in(folded)
+    if not is_known and any(concept.name == "compared" for concept, _, _ in known):  # vs previous month
+        beside = " ".join(folded.replace(phrase, " ", 1) for _, phrase, _ in known[:1]).split()
+        return all(
+            any(word in phrase.split() for concept, phrase, _ in known if concept.name in _SPANS) for word in beside
+        )
+    match = _label_first().match(folded)
+    rest = folded[match.end() :].strip() if match else ""
+    return bool(rest) and (_OF_TIME.match(rest) is not None or date_words().month.match(rest) is not None)
+
+
+@cache
+def _labels() -> frozenset[str]:
+    return frozenset(map(folded_header, LEXICON["row_label"]["words"]))
+
+
+@cache
+def _label_first() -> re.Pattern[str]:
+    return any_phrase(label for label in _labels() if len(label) > 1)
+
+
+@cache
+def _labels_of_headers() -> frozenset[str]:
+    """Return the words of headers for what is planned, compared, counted up or charged, as texts of rows."""
+    words = {folded_header(word) for name in _NO_NAMES for word in LEXICON[name]["words"]}
+    return frozenset(word for word in words if len(word) >= _SHORTEST or not word.isascii()) - _NAMES  # Dan is no tax
+
+
 def state_of_header(header: str) -> State | None:
     """Return what the brackets of a header say of all its numbers: Nov (forecast)."""
-    inner = " ".join(_INNER.findall(header))
+    inner = " ".join(BRACKETS.findall(header))
     words = _stem(folded_header(inner))
     return next((state for state in _STATES if words in _words()[state]), None) or _state_within(words)
 

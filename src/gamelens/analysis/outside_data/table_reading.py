@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from pandas import Series
 from pandas.api.types import is_datetime64_any_dtype
 
-from gamelens.analysis.files.currency_names import is_currency
+from gamelens.analysis.files.currency_names import currencies_of, is_currency
 from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
-from gamelens.analysis.files.number_parsing import MARKS, Mark, are_errors, decimal_mark
+from gamelens.analysis.files.number_parsing import MARKS, Mark, WrittenNumbers, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import STRUCK, Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
@@ -43,7 +43,12 @@ from gamelens.analysis.outside_data.money_units import (
     unit_in,
 )
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.quoted_rates import quoted_headers, without_names_of_currencies
+from gamelens.analysis.outside_data.quoted_rates import (
+    are_quotes,
+    quoted_headers,
+    with_units_in_headers,
+    without_names_of_currencies,
+)
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.repeated_rows import (
@@ -80,7 +85,7 @@ from gamelens.analysis.outside_data.roles import (
     units_among,
     vendor_of,
 )
-from gamelens.analysis.outside_data.row_periods import periods_of
+from gamelens.analysis.outside_data.row_periods import Periods, periods_of, step_of_name
 from gamelens.analysis.outside_data.row_states import is_void_header, left_out, rows_named, state_problem, stated_rows
 from gamelens.analysis.outside_data.running_totals import (
     growth_problem,
@@ -181,6 +186,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     _check_arguments(given)
     grid = read_grid(other, **{name: given[name] for name in _OF_GRID if name in given})
     header_row = given.get("header_row")
+    grid = with_units_in_headers(grid)
     grid = without_names_of_currencies(grid, vendor_of(grid.columns, grid.above))
     grid, tables = _without_repeated_headers(of_one_table(grid, header_row), header_row)
     grid = with_days_below_headings(grid)
@@ -235,8 +241,15 @@ def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
         return []
     notes = []
     for name, values in summands_of(looked.meanings, looked.cells).items():
-        stated, rest = float(values[-1]), float(np.nansum(values[:-1]))
-        if abs(stated - rest) > _ROUNDING_OF_TOTALS * abs(stated):  # not where nothing is stated
+        readings, column_cells = [values], looked.cells[name]
+        if not column_cells.is_typed:  # 1.392 is a thousand or one, which is not decided yet
+            readings = [
+                np.append(column_cells.numbers.values(mark), np.nan)[column_cells.codes]
+                for mark in column_cells.numbers.fitting
+            ]
+        sums = [(float(read[-1]), float(np.nansum(read[:-1]))) for read in readings]
+        stated, rest = sums[0] if sums else (np.nan, np.nan)
+        if sums and all(abs(last - of_rows) > _ROUNDING_OF_TOTALS * abs(last) for last, of_rows in sums):
             rule = f"{name}: the total of {looked.grid.rows_text(left_out)} is {stated:,.10g}"
             notes.append(f"{rule}, its rows add up to {rest:,.10g}")
     return notes
@@ -345,7 +358,11 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for name in texts
     }
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
-    marks, problems, notes = decimal_mark(texts, whole, grid.separator, given.get("decimal") or _mark_of(vendor, grid))
+    mark = given.get("decimal") or _mark_of(vendor, grid)
+    of_units = [name for name in texts if name in money and money[name].is_whole]
+    marks, problems, notes = decimal_mark(texts, whole, grid.separator, mark, of_units)
+    for name in [name for name in problems if name in money and _may_lack_decimals(texts[name], money[name])]:
+        problems[name] = money[name].problem or problems[name]  # ￥68,000: a yen has no decimals, a yuan has
     problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
     periods = periods_of(grid, meanings, cells)
     columns = []
@@ -377,7 +394,14 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
-    states = stated_rows(meanings, cells, answered, is_known=vendor is not None, others=of_taxes)
+    states = stated_rows(
+        meanings,
+        cells,
+        answered,
+        is_known=vendor is not None,
+        keeps_totals=given.get("totals") == "keep",
+        others=of_taxes,
+    )
     columns = [
         replace(
             column,
@@ -391,9 +415,6 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for column in columns
     ]
     columns = with_ledger_problems(columns, grid.source)
-    ranges = [note for note in (periods.note,) if note]
-    if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
-        ranges.append(f"no day in {grid.rows_text(has_none)}")
     publisher = given["network"] if "network" in given else vendor.table.get("publisher") if vendor else None
     if publisher and not any(column.role == "network" for column in columns) and "publisher" not in grid.columns:
         only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
@@ -414,7 +435,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         zone=vendor.table.get("zone") if vendor else None,
         notes=(
             *grid.notes,
-            *ranges,
+            *_notes_on_days(periods, grid, meanings),
             *notes,
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
@@ -423,6 +444,23 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]) -> list[str]:
+    """Return what was assumed of days, which rows have none, and the day in the name of a file that says no other."""
+    notes = [periods.note] if periods.note else []
+    if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
+        notes.append(f"no day in {grid.rows_text(has_none)}")
+    has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
+    if periods.length is None and periods.problem is None and has_measures and (step := step_of_name(grid.source)):
+        notes.append(f"no column and no line has a day: {step}")
+    return notes
+
+
+def _may_lack_decimals(numbers: WrittenNumbers, money: OfMoney) -> bool:
+    """Return whether the symbols beside numbers may be of a currency without a smaller unit, and nothing says which."""
+    units = {unit for unit in numbers.units[numbers.is_number] if unit}
+    return money.currencies is None and any(currencies_of(unit) & NO_DECIMALS for unit in units)
 
 
 def _mark_of(vendor: Vendor | None, grid: Grid) -> Mark | None:
@@ -568,6 +606,8 @@ def _meaning(
         return Meaning(
             "exchange_rate", Evidence("exchange_rate", vendor.name if vendor else "header", column_cells.name)
         )
+    if not column_cells.is_typed and column_cells.has_units and are_quotes(column_cells.texts):
+        return Meaning("text", Evidence("text", "cells", column_cells.example))  # 1 USD, 100 JPY: what a bank quotes
     of_header = [*dimension, *header_meanings(column_cells.name)]
     if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():
         same = next((known for known in of_header if known.role == "rate"), from_vendor)

@@ -32,7 +32,7 @@ from gamelens.analysis.outside_data.roles import (
     groups_of,
     summands_of,
 )
-from gamelens.analysis.outside_data.row_kinds import is_level, kinds_of_rows
+from gamelens.analysis.outside_data.row_kinds import COUNTED_TWICE, is_level, kinds_of_rows
 from gamelens.analysis.outside_data.total_words import AT_ONE_END, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
 from gamelens.errors import BadQuery
 
@@ -76,6 +76,9 @@ def find_totals(
         BadQuery: no cell has one of them.
     """
     found = _by_words(grid, meanings, cells, named, answered)
+    if found.rule is not None and found.rule.startswith(COUNTED_TWICE):  # as the rows of WW that are left out by now
+        again = _by_words(grid, meanings, cells, named, answered, found.mask)
+        found = again._replace(larger={**found.larger, **again.larger})
     found = found._replace(mask=found.mask | _nameless_last_row(grid, meanings, cells, found.mask))
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
