@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gamelens.notebook.escaping import escape
+from gamelens.notebook.sparklines import sparkline
 from gamelens.notebook.tables.bars import svg_bars, text_bars
 from gamelens.notebook.tables.table_source import badged
 from gamelens.notebook.tables.text_layout import TOTAL
@@ -34,7 +35,8 @@ STYLE: Final = f"""<style>
 {_TABLE} tfoot td > span:not(.note-mark) {{
   position: sticky; left: .75em; display: inline-block; max-width: calc(100cqw - 2.75em); vertical-align: top }}
 {_TABLE} td svg {{ display: inline-block; margin-right: .8em }}
-@container (max-width: 480px) {{ {_TABLE} td svg {{ display: none }} }}
+{_TABLE} td svg[role] {{ display: block; width: 90px; height: auto; margin: 0; color: {_MUTED} }}
+@container (max-width: 480px) {{ {_TABLE} td svg:not([role]) {{ display: none }} }}
 </style>"""
 _CELL: Final = "padding:4px 12px;font:14px sans-serif;vertical-align:baseline"
 _NUMBER: Final = f"{_CELL};white-space:nowrap"
@@ -144,6 +146,8 @@ def _heading(column: TableColumn, *, is_mail: bool) -> str:
 def _cells(column: TableColumn, compared: Sequence[str], *, is_mail: bool) -> list[str]:
     """Return the cells as markup, with their bars and what is *compared* below. Days stay on one line."""
     texts = [escape(text) for text in column.texts]
+    if column.courses and not is_mail:
+        return [sparkline(values, words) for values, words in column.courses]
     if column.is_day:
         return [f'<span style="white-space:nowrap">{text}</span>' for text in texts]
     if column.changes or compared:
