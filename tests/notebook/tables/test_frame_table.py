@@ -203,6 +203,15 @@ def test_a_long_table_says_how_much_is_left_out() -> None:
     assert "The first" not in FrameTable(DataFrame({"installs": range(MOST_ROWS)})).html()
 
 
+def test_a_long_table_comes_in_parts() -> None:
+    """Each has its headings, so that a browser draws those in sight; no row is lost, and mail has one table."""
+    frame = DataFrame({"game": [f"Game {number}" for number in range(120)], "ad_revenue": [1.0] * 120})
+    table = FrameTable(frame, rows=120, total=True)
+    assert table.html().count('<div class="part"><table><thead>') == 3
+    assert re.findall(r"<th scope=.row.*?>(.*?)</th>", table.html()) == [*frame["game"], "Total"]
+    assert FrameTable(frame, rows=100).html().count("<table>") == table.mail().count("<table>") == 1
+
+
 def test_days_nulls_truths_and_periods_are_words() -> None:
     """A day is 20 Nov 2026, a missing name (unknown), a truth yes, no or not clear."""
     frame = DataFrame({"timestamp": pd.to_datetime(["2026-11-20"], utc=True), "is_chosen": [True]})
