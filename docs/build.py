@@ -97,8 +97,9 @@ def _own_pages() -> Iterator[Source]:
 
 
 def record() -> None:
-    """Ask what the pages ask of a sandbox with new players, write its answers and the first screens of reports down, and
-    draw the README's picture.
+    """Ask what the pages ask of a sandbox with new players, and write its answers down.
+
+    So are the first screens of reports, and the README's picture is drawn.
     """
     shutil.rmtree(RECORDED, ignore_errors=True)
     RECORDED.mkdir()

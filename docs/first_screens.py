@@ -1,7 +1,7 @@
 """The gallery of the documentation's first page: the first screen of each notebook's report, light and dark.
 
-The first screens are those of `gamelens demo`, whose scenario has a story. `python -m docs.build --record` writes them down
-with the answers of the pages, because the story takes minutes to play; the build takes their pictures in a browser.
+The first screens are those of `gamelens demo`, whose scenario has a story. `python -m docs.build --record` writes them
+down with the answers of the pages, because the story takes minutes to play. A browser takes their pictures in a build.
 """
 
 from __future__ import annotations

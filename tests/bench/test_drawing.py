@@ -96,7 +96,7 @@ def test_reports_are_small_and_drawn_at_once(browser: Browser, reports: list[Pat
     assert [row for row in rows if row[1] > LARGEST_BYTES or row[2] > MOST_PAGES or row[3] > PHONE_MS] == []
 
 
-@pytest.mark.parametrize("drawn", ["numbers", "bars", "courses"])
+@pytest.mark.parametrize("drawn", ["numbers", "bars", "sparklines"])
 def test_a_table_of_five_hundred_rows_is_drawn_at_once(browser: Browser, drawn: str) -> None:
     """In a notebook, with bars or with sparklines."""
     random, rows = np.random.default_rng(1), 500
@@ -104,7 +104,7 @@ def test_a_table_of_five_hundred_rows_is_drawn_at_once(browser: Browser, drawn: 
     for name in ("ilrd_revenue", "ecpm", "d1_retention", "arpdau"):
         frame[name] = random.random(rows)
     weeks = [frame.assign(timestamp=day) for day in pd.date_range("2026-10-05", periods=8, freq="7D", tz="UTC")]
-    history = {"revenue": pd.concat(weeks)} if drawn == "courses" else None
+    history = {"revenue": pd.concat(weeks)} if drawn == "sparklines" else None
     markup = FrameTable(frame, rows=rows, bars=["revenue"] if drawn == "bars" else [], history=history).html()
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     session, taken = watched(page), []

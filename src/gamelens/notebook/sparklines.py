@@ -28,7 +28,7 @@ def sparkline(values: Sequence[float], label: str) -> str:
         values: the oldest first, NaN where one is unknown.
         label: what it shows, plain text: the text alternative.
     """
-    if not has_course(values):
+    if not has_sparkline(values):
         return ""
     known = [value for value in values if math.isfinite(value)]
     low, high = min(known), max(known)
@@ -52,14 +52,14 @@ def sparkline(values: Sequence[float], label: str) -> str:
     )
 
 
-def has_course(values: Sequence[float]) -> bool:
+def has_sparkline(values: Sequence[float]) -> bool:
     """Return whether *values* have a course to draw: three known ones at least."""
     return sum(map(math.isfinite, values)) >= _FEWEST
 
 
-def course_text(values: Sequence[float]) -> str:
+def sparkline_text(values: Sequence[float]) -> str:
     """Return *values* as block characters, a blank where one is unknown, empty for fewer than three known ones."""
-    if not has_course(values):
+    if not has_sparkline(values):
         return ""
     known = [value for value in values if math.isfinite(value)]
     low, high = min(known), max(known)
@@ -67,7 +67,7 @@ def course_text(values: Sequence[float]) -> str:
     return "".join(_LEVELS[round((value - low) * step)] if math.isfinite(value) else " " for value in values)
 
 
-def course_in_words(values: Sequence[float], every: str, written: Callable[[float], str]) -> str:
+def sparkline_in_words(values: Sequence[float], every: str, written: Callable[[float], str]) -> str:
     """Return the course of *values* in words: the number of its buckets, the first, the last and the extremes.
 
     Args:

@@ -261,7 +261,7 @@ def test_every_text_of_a_table_is_escaped() -> None:
     columns = (
         column,
         *(replace(column, is_day=is_day, changes=(), bars=bars) for is_day, bars in ((True, None), (False, (1.0,)))),
-        replace(column, changes=(), courses=(((1.0, 2.0, 3.0), markup),)),
+        replace(column, changes=(), sparklines=(((1.0, 2.0, 3.0), markup),)),
     )
     contents = TableContents(columns=columns, has_total=True, notes={markup: (0,)}, compared=(markup,), **lines)
     for is_mail in (False, True):
@@ -338,13 +338,13 @@ def by_week(weeks: int, **games: list[float | None]) -> DataFrame:
 
 
 def test_a_number_has_its_course_beside_it() -> None:
-    """A sparkline for each row in a column of its own, with its gap and its text alternative; text and mail have blocks."""
+    """A sparkline for each row in a column beside it, with its gap and text alternative; text and mail have blocks."""
     weeks = by_week(4, Tile=[1.0, 2.0, 3.0, 8.0], Dash=[4.0, None, 2.0, 1.0])
     shown = DataFrame({"game": ["Dash", "Tile"], "revenue": [1.0, 8.0], "ecpm": [1.0, 2.0]})
     table = FrameTable(shown, history={"revenue": weeks})
     assert re.findall(r'<th scope="col"[^>]*>(.*?)<', table.html()) == ["Game", "Purchase revenue", "4 weeks", "eCPM"]
     dash, tile = re.findall(r'<svg .*?role="img" aria-label="(.*?)".*?<path d="(.*?)"', table.html())
-    assert dash[0] == "Dash: Purchase revenue, 4 weeks: from &#36;4.00 to &#36;1.00, lowest &#36;1.00, highest &#36;4.00"
+    assert html.unescape(dash[0]) == "Dash: Purchase revenue, 4 weeks: from $4.00 to $1.00, lowest $1.00, highest $4.00"
     assert (dash[1].count("M"), tile[1].count("M")) == (2, 1)
     for written in (str(table), table.mail()):
         assert "▁▂▃█" in written

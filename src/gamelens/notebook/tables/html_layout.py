@@ -18,7 +18,7 @@ _MUTED: Final = "var(--jp-ui-font-color2, GrayText)"
 _LINE: Final = "var(--jp-border-color1, currentColor)"
 _TABLE: Final = ".gamelens-table.gamelens-table"  # twice, so that the rules of JupyterLab and of sites give way
 MOST_AT_ONCE: Final = 100
-"""Rows up to which a table is one. A longer one comes in parts, each with its headings: a browser draws those in sight."""
+"""Rows up to which a table is one. A longer one comes in parts with their headings: a browser draws those in sight."""
 _PART: Final = 50
 STYLE: Final = f"""<style>
 {_TABLE} {{ overflow-x: auto; margin: .6rem 0; container-type: inline-size }}
@@ -162,8 +162,8 @@ def _heading(column: TableColumn, *, is_mail: bool) -> str:
 def _cells(column: TableColumn, compared: Sequence[str], *, is_mail: bool) -> list[str]:
     """Return the cells as markup, with their bars and what is *compared* below. Days stay on one line."""
     texts = [escape(text) for text in column.texts]
-    if column.courses and not is_mail:
-        return [sparkline(values, words) for values, words in column.courses]
+    if column.sparklines and not is_mail:
+        return [sparkline(values, words) for values, words in column.sparklines]
     if column.is_day:
         return [f'<span style="white-space:nowrap">{text}</span>' for text in texts]
     if column.changes or compared:

@@ -19,7 +19,7 @@ from gamelens.analysis.tidy_frames import dimension_columns, label_columns, valu
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
 from gamelens.notebook.frame_receipts import unfinished
-from gamelens.notebook.sparklines import course_in_words, course_text, has_course
+from gamelens.notebook.sparklines import has_sparkline, sparkline_in_words, sparkline_text
 from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
 from gamelens.receipt_text import source_line
 from gamelens.receipts import Receipt
@@ -44,7 +44,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
         changes: for each frame that the table is set against, the change of each cell from it; empty without any.
         total: the cell of the total, empty where the column may not be added up.
         bars: the numbers that bars are drawn for, or None for a column without bars.
-        courses: for a column of sparklines, the numbers of each row over time, the oldest first, and the same in words.
+        sparklines: for a column of them, the numbers of each row over time, the oldest first, and the same in words.
     """
 
     name: str
@@ -56,7 +56,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[tuple[str, ...], ...]
     total: str
     bars: tuple[Any, ...] | None
-    courses: tuple[tuple[tuple[float, ...], str], ...] = ()
+    sparklines: tuple[tuple[tuple[float, ...], str], ...] = ()
 
 
 class TableContents(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +150,7 @@ def contents_of(
         part
         for column, made_column in zip(columns, made, strict=True)
         if made_column not in empty and made_column not in same
-        for part in (made_column, *_courses(column, shown, history.get(column.column)))
+        for part in (made_column, *_sparklines(column, shown, history.get(column.column)))
     )
     return TableContents(
         columns=left,
@@ -189,7 +189,7 @@ def _aligned(frame: DataFrame, against: Mapping[str, DataFrame]) -> tuple[list[D
     return aligned, only_there
 
 
-def _courses(column: ColumnTexts, shown: DataFrame, history: DataFrame | None) -> Iterator[TableColumn]:
+def _sparklines(column: ColumnTexts, shown: DataFrame, history: DataFrame | None) -> Iterator[TableColumn]:
     """Yield the column of sparklines beside *column*, if any row of its *history* has a course to draw.
 
     A row without a number at one of the times has a gap there.
@@ -206,9 +206,9 @@ def _courses(column: ColumnTexts, shown: DataFrame, history: DataFrame | None) -
         raise BadQuery("history", name, f"has several rows for {rows[rows.duplicated()][0]}: pass one for each time")
     numbers = Series(history[name].astype("float64").array, rows).unstack().sort_index(axis=1)
     wanted = pd.MultiIndex.from_frame(shown[keys].astype("object"))
-    courses = numbers.reindex(wanted if len(keys) > 1 else wanted.get_level_values(0)).to_numpy(na_value=math.nan)
-    series = [tuple(map(float, row)) for row in courses]
-    if not any(map(has_course, series)):
+    found = numbers.reindex(wanted if len(keys) > 1 else wanted.get_level_values(0)).to_numpy(na_value=math.nan)
+    series = [tuple(map(float, row)) for row in found]
+    if not any(map(has_sparkline, series)):
         return
     every = Receipt.of(history.attrs).asked.every
     bucket = every if every in ("day", "week", "month") else "time"
@@ -219,12 +219,12 @@ def _courses(column: ColumnTexts, shown: DataFrame, history: DataFrame | None) -
         is_number=False,
         is_day=False,
         is_key=False,
-        texts=tuple(map(course_text, series)),
+        texts=tuple(map(sparkline_text, series)),
         changes=(),
         total="",
         bars=None,
-        courses=tuple(
-            (row, f"{title}: {column.name}, {course_in_words(row, bucket, column.written.text)}")
+        sparklines=tuple(
+            (row, f"{title}: {column.name}, {sparkline_in_words(row, bucket, column.written.text)}")
             for title, row in zip(titles, series, strict=True)
         ),
     )
