@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -328,7 +329,7 @@ def test_bars_are_in_proportion_and_start_at_zero() -> None:
     assert re.findall("█+", text) == ["█" * 12, "█" * 6]
 
 
-def by_week(weeks: int, **games: list[float | None]) -> DataFrame:
+def by_week(weeks: int, **games: Sequence[float | None]) -> DataFrame:
     """Return revenue by game and week, with its receipt."""
     mondays = pd.date_range("2026-10-05", periods=weeks, freq="7D", tz="UTC")
     parts = [DataFrame({"timestamp": mondays, "game": game, "revenue": numbers}) for game, numbers in games.items()]

@@ -20,6 +20,8 @@ _TABLE: Final = ".gamelens-table.gamelens-table"  # twice, so that the rules of 
 MOST_AT_ONCE: Final = 100
 """Rows up to which a table is one. A longer one comes in parts with their headings: a browser draws those in sight."""
 _PART: Final = 50
+_WIDE: Final = 9
+"""Columns from which on a table has narrow gaps, so that it fits a report."""
 STYLE: Final = f"""<style>
 {_TABLE} {{ overflow-x: auto; margin: .6rem 0; container-type: inline-size }}
 {_TABLE} table {{ border-collapse: collapse; margin: 0; font-variant-numeric: tabular-nums }}
@@ -42,7 +44,8 @@ STYLE: Final = f"""<style>
 {_TABLE} rect {{ fill: var(--gamelens-bar, #4477aa) }}
 {_TABLE} rect.below {{ fill: var(--gamelens-bar-below, #cc6677) }}
 {_TABLE} td svg {{ display: inline-block; margin-right: .8em }}
-{_TABLE} td svg[role] {{ display: block; width: 90px; height: auto; margin: 0; color: {_MUTED} }}
+{_TABLE}:where(.wide) :is(th, td) {{ padding: .3em .4em }}
+{_TABLE} td svg[role] {{ display: block; width: 64px; height: auto; margin: 0; color: {_MUTED} }}
 @container (max-width: 480px) {{ {_TABLE} td svg:not([role]) {{ display: none }} }}
 </style>"""
 _CELL: Final = "padding:4px 12px;font:14px sans-serif;vertical-align:baseline"
@@ -97,8 +100,9 @@ def html_of_table(contents: TableContents, *, is_mail: bool = False, tones: str 
         tables = [*(table_of(rows, "") for rows in parts), table_of(last, foot)]
         table = "".join(f'<div class="part">{part}</div>' for part in tables)
     # The classes keep MathJax from reading dollar signs as formulas.
+    wide = " wide" if len(contents.columns) >= _WIDE else ""
     return (
-        '<div class="gamelens-table tex2jax_ignore mathjax_ignore" role="group" '
+        f'<div class="gamelens-table tex2jax_ignore mathjax_ignore{wide}" role="group" '
         f'aria-label="{escape(contents.label)}" tabindex="0">{STYLE}{table}</div>'
     )
 
