@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from docs.figures import FigureFolder
-from docs.first_screens import write_first_screens
+from docs.first_screens import record_first_screens, write_first_screens
 from docs.name_uses import examples_in
 from docs.outside_formats import formats_page
 from docs.page_runner import PageRunner
@@ -97,7 +97,10 @@ def _own_pages() -> Iterator[Source]:
 
 
 def record() -> None:
-    """Ask what the pages ask of a sandbox with new players, write its answers down, and draw the README's picture."""
+    """Ask what the pages ask of a sandbox with new players, and write its answers down.
+
+    So are the first screens of reports, and the README's picture is drawn.
+    """
     shutil.rmtree(RECORDED, ignore_errors=True)
     RECORDED.mkdir()
     runner, figures = PageRunner(), FigureFolder()
@@ -109,6 +112,7 @@ def record() -> None:
         for name, text, answers in sorted(_own_pages(), key=lambda page: _REPLAYS in page[1]):  # those come last
             with runner.page(answers, is_recording=True):
                 run_page(name, text, runner, partial(figures.add, page=name))
+        record_first_screens(Path(folder))
 
 
 def _draw_picture(runner: PageRunner) -> None:

@@ -1,12 +1,14 @@
 """The gallery of the documentation's first page: the first screen of each notebook's report, light and dark.
 
-The reports are made of recorded answers when the site is built, and a browser takes their pictures.
+The first screens are those of `gamelens demo`, whose scenario has a story. `python -m docs.build --record` writes them
+down with the answers of the pages, because the story takes minutes to play. A browser takes their pictures in a build.
 """
 
 from __future__ import annotations
 
 import html
 import json
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
@@ -15,10 +17,13 @@ from gamelens.notebook.figures.browser_rendering import browser_path, one_browse
 from gamelens.notebook.reports.report import write_report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = "first-screens"
+KEPT: Final = ROOT / "docs" / "screens"
+_OF_LAKE: Final = "06_raw_events"
+_ANSWER: Final = re.compile(r'<section class="answer">.*?</section>', re.DOTALL)
 SCHEMES: Final = ("light", "dark")
 _SIZE: Final = {"width": 1040, "height": 800}
 _SAFE: Final = ["--no-sandbox", "--disable-gpu", "--no-first-run"]  # as containers need it
@@ -34,25 +39,43 @@ def notebooks() -> Iterator[Path]:
     yield from sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-def write_first_screens(site: Path, paths: list[Path] | None = None) -> None:
-    """Write the reports of *paths*, by default of all notebooks, and a picture of each into the folder of *site*."""
+def record_first_screens(state: Path, kept: Path = KEPT, paths: Iterable[Path] | None = None) -> None:
+    """Write the first screen of each notebook into the folder *kept*, as a page.
+
+    Args:
+        state: the state directory of the running sandbox that answers, whose lake the notebook on raw events reads.
+        kept: the folder.
+        paths: by default all notebooks.
+    """
+    kept.mkdir(exist_ok=True)
+    with TemporaryDirectory() as made, one_browser():
+        for path in notebooks() if paths is None else paths:
+            own = [("state", str(state))] if path.stem == _OF_LAKE else []
+            report = write_report(path, Path(made), parameters=own, environment={"GAMELENS_THEME": "light"})
+            (kept / report.name).write_text(first_screen(report.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def first_screen(page: str) -> str:
+    """Return the page of a report without what comes after its first screen."""
+    answer = _ANSWER.search(page)
+    return f"{page[: answer.end()]}</main></body></html>\n" if answer else page
+
+
+def write_first_screens(site: Path, kept: Path = KEPT) -> None:
+    """Take pictures of the first screens in the folder *kept*, into the folder of *site*."""
     from playwright.sync_api import sync_playwright
 
     folder = site / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    answers = {"GAMELENS_REPLAY": str(ROOT / "data" / "recorded"), "GAMELENS_THEME": "light"}
-    with TemporaryDirectory() as made, one_browser():
-        asked = [*notebooks()] if paths is None else paths
-        reports = [write_report(path, Path(made), environment=answers) for path in asked]
-        with sync_playwright() as started:
-            browser = started.chromium.launch(executable_path=browser_path(), args=_SAFE)
-            for report in reports:
-                for scheme in SCHEMES:
-                    page = browser.new_page(viewport=_SIZE, color_scheme=scheme)  # type: ignore[arg-type]
-                    page.goto(report.as_uri())
-                    page.screenshot(path=folder / f"{report.stem}-{scheme}.png")
-                    page.close()
-            browser.close()
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=browser_path(), args=_SAFE)
+        for screen in sorted(kept.glob("*.html")):
+            for scheme in SCHEMES:
+                page = browser.new_page(viewport=_SIZE, color_scheme=scheme)  # type: ignore[arg-type]
+                page.goto(screen.absolute().as_uri())
+                page.screenshot(path=folder / f"{screen.stem}-{scheme}.png")
+                page.close()
+        browser.close()
 
 
 def _entry(path: Path) -> str:

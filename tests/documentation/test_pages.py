@@ -15,7 +15,7 @@ import pytest
 
 import gamelens
 from docs import build
-from docs.first_screens import FOLDER, gallery, notebooks, write_first_screens
+from docs.first_screens import FOLDER, KEPT, gallery, notebooks, record_first_screens, write_first_screens
 from docs.method_tables import mathml
 from docs.name_uses import examples_in
 from docs.outside_formats import formats_page
@@ -29,7 +29,7 @@ from gamelens.catalog import ALIASES, METRICS
 from gamelens.cli import cli
 from gamelens.wire.dimensions import DIMENSIONS
 from house.source import ROOT, modules
-from support.notebook_files import notebook_of, write_notebook
+from support.notebook_files import markdown_cell, notebook_of, write_notebook
 
 PAGES = sorted((ROOT / "docs" / "pages").rglob("*.md"))
 CITATION = r"\[[^\]]*\]\(https://(?:doi|www\.jstor)\.org/[^)]*\)"
@@ -325,11 +325,25 @@ def test_the_gallery_has_each_notebook_with_its_command() -> None:
 
 @pytest.mark.slow
 def test_first_screens_are_pictures_of_reports(tmp_path: Path) -> None:
-    """Those of the light and of the dark page, 1,040 pixels wide."""
-    notebook = write_notebook(
-        notebook_of("from IPython.display import Markdown\nMarkdown('seven')"), tmp_path / "made.ipynb"
-    )
-    write_first_screens(tmp_path, [notebook])
+    """Those of the light and of the dark page, 1,040 pixels wide, with what is on the first screen alone."""
+    document = notebook_of("from IPython.display import Markdown\nMarkdown('seven')")
+    document.cells = [markdown_cell("# Made"), markdown_cell("## To know"), *document.cells, markdown_cell("## Later")]
+    document.cells[1].metadata["tags"] = ["conclusions"]
+    notebook = write_notebook(document, tmp_path / "made.ipynb")
+    record_first_screens(tmp_path, tmp_path / "kept", [notebook])
+    kept = (tmp_path / "kept" / "made.html").read_text()
+    assert ("seven" in kept, "Later" in kept) == (True, False)
+    write_first_screens(tmp_path, tmp_path / "kept")
     light, dark = ((tmp_path / FOLDER / f"made-{scheme}.png").read_bytes() for scheme in ("light", "dark"))
     assert int.from_bytes(light[16:20]) == 1040
     assert light != dark
+
+
+def test_each_notebook_has_a_first_screen_of_the_story() -> None:
+    """As `python -m docs.build --record` writes them; only the differing answers of 07 are of a smaller population."""
+    assert sorted(path.stem for path in KEPT.glob("*.html")) == [path.stem for path in notebooks()]
+    for path in KEPT.glob("*.html"):
+        page = path.read_text(encoding="utf-8")
+        assert page.count('<section class="answer">') == 1
+        assert "<script" not in page
+        assert ("scenario small" in page) == (path.stem == "07_why_numbers_differ")

@@ -30,6 +30,48 @@ def test_games_are_columns_and_the_worst_come_first() -> None:
     assert overview["G0"].tolist()[1] == ""
 
 
+def alarm(game: str, watch: str, value: float, expected: float, **more: object) -> dict[str, object]:
+    """Return a row of a board, flagged where it is not as usual."""
+    kind = {"retention_d1": "share", "network_share": "share", "errors": "rate"}.get(watch, "count")
+    row = {"game_id": game, "game": game, "watch": watch, "value": value, "expected": expected, "kind": kind}
+    row |= {"timestamp": "2026-11-29", "dimension": None, "segment": None, "whole": None}
+    return row | {"is_flagged": value != expected} | more
+
+
+def test_the_largest_money_comes_first() -> None:
+    """A small share of much money is more than a large share of little; each game once, then the others."""
+    german = {"dimension": "country_code", "segment": "DE"}
+    board = DataFrame(
+        [
+            alarm("small", "errors", 0.1, 0.01, dimension="build", segment="1.0"),
+            alarm("small", "user_unique", 10.0, 100.0),
+            alarm("large", "retention_d1", 0.2, 0.4, whole=10.0, **german),
+            alarm("large", "retention_d1", 0.36, 0.4, whole=100.0),
+            alarm("large", "network_share", 0.2, 0.3, dimension="ilrd_network_name", segment="AdMob"),
+            alarm("large", "user_unique", 80.0, 100.0),
+            alarm("small", "revenue", 5.0, 5.0),
+            alarm("small", "ilrd_revenue", 5.0, 5.0),
+            alarm("large", "revenue", 900.0, 900.0),
+            alarm("large", "ilrd_revenue", 100.0, 100.0),
+        ]
+    )
+    ordered = HealthReport(board, DataFrame(), DataFrame(), requests=0).by_money
+    assert [*zip(ordered["game"], ordered["watch"], ordered["segment"].fillna(""), strict=True)] == [
+        ("large", "user_unique", ""),  # 200 dollars of 1,000
+        ("small", "user_unique", ""),  # 9 of 10
+        ("large", "retention_d1", ""),  # 100
+        ("large", "retention_d1", "DE"),  # half of a tenth of the players: 50
+        ("large", "network_share", "AdMob"),  # a tenth of 100 from ads
+        ("small", "errors", "1.0"),  # in no money
+    ]
+
+
+def test_alarms_without_money_stay_the_worst_first() -> None:
+    """As on a board that watches players alone."""
+    board = DataFrame([alarm("a", "user_unique", 9.0, 10.0), alarm("b", "user_unique", 1.0, 10.0)])
+    assert HealthReport(board, DataFrame(), DataFrame(), requests=0).by_money["game"].tolist() == ["a", "b"]
+
+
 def test_segments_are_in_the_unit_of_their_metric() -> None:
     """Retention is a share, sessions are counted, a null segment is (unknown)."""
     rows = {

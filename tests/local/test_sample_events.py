@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 import gamelens as gl
 from gamelens.errors import BadQuery
-from gamelens.local import sample_lake
+from gamelens.local import demo_lake, sample_lake
 from gamelens.local.connect import demo_state
-from gamelens.local.sandbox_population import today
+from gamelens.local.sandbox_population import population_id, today
+from gamelens.simulator import load_scenario
 
 pytestmark = pytest.mark.slow
 
@@ -75,3 +79,22 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(gl.Refused, match="other files"):
         sample_lake(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "loaded", "is_found"),
+    [(0, 1, True), (-1, 1, False), (0, 0, False)],
+    ids=["of today", "of yesterday", "only sent"],
+)
+def test_the_lake_of_the_demo_is_that_of_today(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends: int, loaded: int, is_found: bool
+) -> None:
+    """One that was loaded; notebooks on recorded answers have none."""
+    monkeypatch.setenv("GAMELENS_STATE_DIR", str(tmp_path))
+    monkeypatch.delenv("GAMELENS_REPLAY", raising=False)
+    assert demo_lake() is None
+    played = population_id(load_scenario("demo"), today() + timedelta(days=ends))
+    (demo_state() / "played.json").write_bytes(msgspec.json.encode(replace(played, loaded=loaded)))
+    assert demo_lake() == (demo_state() if is_found else None)
+    monkeypatch.setenv("GAMELENS_REPLAY", str(tmp_path))
+    assert demo_lake() is None

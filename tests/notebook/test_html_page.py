@@ -331,3 +331,12 @@ def test_links_of_the_conclusions_lead_to_sections_by_number() -> None:
     page = page_of(notebook_of(*cells), name="a.ipynb", is_interactive=False, parameters={}, made_at=MADE_AT)
     assert 'It rose. <a class="to-section" href="#section-2">Why it rose?</a>' in page
     assert "It fell.</li>" in page
+
+
+def test_a_page_has_each_style_sheet_once() -> None:
+    """Each table brings the same one, so a browser would read it again and again; another one stays."""
+    sheet = "<style>.gamelens-table { margin: 0 }</style>"
+    page = shown(*(displayed(**{"text/html": f"{sheet}<p>{word}</p>"}) for word in ("one", "two")))
+    other = shown(displayed(**{"text/html": sheet}), displayed(**{"text/html": "<style>p { margin: 0 }</style>"}))
+    assert (page.count(sheet), "<p>two</p>" in page) == (1, True)
+    assert (other.count(sheet), other.count("<style>p {")) == (1, 1)

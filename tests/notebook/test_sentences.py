@@ -65,6 +65,16 @@ def test_a_long_sentence_of_a_first_screen_ends_with_its_first_clauses() -> None
     assert conclusions({"Money": [endless]}).data.splitlines()[-3] == f"- {endless}"
 
 
+def test_a_clause_within_brackets_closes_them() -> None:
+    """A sentence that is cut within brackets ends in theirs, and a bracket of a name stays as it is."""
+    text = f"Sessions fell since Friday (10 instead of about 20; {'very ' * 20}usual days)."
+    assert conclusions({"": [text]}).data.splitlines()[0] == "- Sessions fell since Friday (10 instead of about 20)."
+    longer = f"Sessions fell {'very ' * 12}much (10 instead {'of ' * 15}20)."
+    assert conclusions({"": [longer]}).data.splitlines()[0] == f"- Sessions fell {'very ' * 12}much."
+    named = f"Tile (2 fell since Friday; {'very ' * 25}much."
+    assert conclusions({"": [named]}).data.splitlines()[0] == "- Tile (2 fell since Friday."
+
+
 def test_an_entity_ends_no_clause() -> None:
     """A name with the signs of an HTML tag is written with entities, which end in semicolons."""
     text = f"The price of <b> x> fell {'very ' * 25}much."

@@ -9,7 +9,8 @@ It sends as few queries as possible, and queries segments only for rows that are
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -44,6 +45,15 @@ _HEADER: Final = ["severity", "day", "game", "number", "of", "is", "usually", "c
 _SEGMENT_HEADER: Final = ["game", "number", "of", "by", "segment", "is", "usually", "share of the change"]
 _NUMBERS: Final = ("value", "expected", "change", "share_of_change")
 _OF_ALARM: Final = ("game_id", "game", "watch", "timestamp")
+_PURCHASES: Final = ("revenue",)
+_ADS: Final = ("ilrd_revenue",)
+_SHARES_OF_ADS: Final = ("network_share", "failed_shows")
+_MONEY_OF: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("user_unique", "session_unique", "new_users", "retention_d1"), (*_PURCHASES, *_ADS)),
+    **dict.fromkeys(("revenue", "purchases"), _PURCHASES),
+    **dict.fromkeys(("ad_impressions_count", "ilrd_revenue", *_SHARES_OF_ADS), _ADS),
+}
+"""The money of a game that follows a watched metric, by its key."""
 _BEFORE_DAYS: Final = 30
 """Days queried before a change: with a change of one day, as many as a request may have."""
 
@@ -75,6 +85,17 @@ class HealthReport(msgspec.Struct, frozen=True):
     def alarms(self) -> DataFrame:
         """The rows of severity warning or worse."""
         return self.board[self.board["is_flagged"]].reset_index(drop=True)
+
+    @property
+    def by_money(self) -> DataFrame:
+        """The alarms, the largest money first: the costliest of each game, then the others.
+
+        The money of an alarm is what is at stake in a day if the usual purchases and ads of its game follow the number:
+        its change times that money, of a country the part that its new players are. The same players are behind several
+        numbers of a game, so the costliest one stands for the game. Alarms without such money, such as errors of a
+        build, follow, the worst first.
+        """
+        return _by_money(self.board)
 
     @property
     def day(self) -> pd.Timestamp | None:
@@ -176,8 +197,8 @@ class HealthReport(msgspec.Struct, frozen=True):
         """Return the sentence of each alarm, and those about its segments, in plain text."""
         return [(row["sentence"], self._segment_sentences(row)) for row in self.alarms.to_dict("records")]
 
-    def _segment_sentences(self, row: dict[Any, Any]) -> list[str]:
-        """Return the sentences about the segments of a row.
+    def behind(self, row: Mapping[Any, Any]) -> DataFrame:
+        """Return the rows of `moved` that tell which segments are behind a *row* of the board.
 
         A split in which all segments changed alike is left out where another split shows a difference.
         """
@@ -187,8 +208,12 @@ class HealthReport(msgspec.Struct, frozen=True):
         same &= alarm_segments.isna() if pd.isna(row["segment"]) else alarm_segments == row["segment"]
         rows = self.moved[same & (self.moved["verdict"] != "unclear")]
         different = rows[rows["verdict"] != "all alike"]
-        rows = different if len(different) else rows
-        return claims.of(as_result(rows, "health.segments", {}))["text"].tolist() if len(rows) else []
+        return as_result(different if len(different) else rows, "health.segments", {})
+
+    def _segment_sentences(self, row: dict[Any, Any]) -> list[str]:
+        """Return the sentences about the segments of a row."""
+        rows = self.behind(row)
+        return claims.of(rows)["text"].tolist() if len(rows) else []
 
 
 def check_health(
@@ -212,7 +237,7 @@ def check_health(
         games: ids of games. None means all.
         metrics: keys of `health.WATCHED`, or other metrics of the service. None means all of `WATCHED`.
         days: how many of the last days are scored.
-        drills: for how many alarms, the worst first, the segments are queried too.
+        drills: for how many alarms, the largest money first (`HealthReport.by_money`), the segments are queried too.
         accept: a TOML file with accepted levels, campaigns, releases and holidays, as `health.BoardNotes` reads it.
         stale_after: the age from which the data are stale, which the headline then says first. None means that they are
             if yesterday is not complete.
@@ -245,6 +270,42 @@ def check_health(
     requests = sum(Receipt.of(frame.attrs).requests for frame in [*answers, *drill_answers])
     unmatched = tuple(health.unmatched_notes(daily, notes))
     return HealthReport(board, scores, moved, requests, unmatched, health.levels(daily), stale_after)
+
+
+def _by_money(board: DataFrame) -> DataFrame:
+    """Return the alarms of *board* in the order of `HealthReport.by_money`."""
+    alarms = board[board["is_flagged"]].reset_index(drop=True)
+    whole = board[board["dimension"].isna()]
+    of_game = {
+        (row["game_id"], row["timestamp"], row["watch"]): row
+        for row in whole.to_dict("records")
+        if row["watch"] in (*_PURCHASES, *_ADS) or row["kind"] == "share"
+    }
+    money = DataFrame(
+        {
+            "game": alarms["game_id"].astype("object"),
+            "money": [_money_at_stake(row, of_game) for row in alarms.to_dict("records")],
+        }
+    ).sort_values("money", ascending=False, kind="stable", na_position="last")
+    money["is_other"] = money["money"].isna() | money.duplicated("game")
+    order = money.sort_values("is_other", kind="stable").index
+    return alarms.loc[order].reset_index(drop=True)
+
+
+def _money_at_stake(row: dict[Any, Any], of_game: Mapping[tuple[Any, ...], dict[Any, Any]]) -> float:
+    """Return the usual money of a day that follows the number of an alarm, NaN where none does or none is known."""
+    moved_with = _MONEY_OF.get(row["watch"], ())
+    found = [of_game.get((row["game_id"], row["timestamp"], watch)) for watch in moved_with]
+    usual = [float(one["expected"]) for one in found if one is not None and pd.notna(one["expected"])]
+    if not usual or pd.isna(row["expected"]) or pd.isna(row["value"]):
+        return math.nan
+    if row["watch"] in _SHARES_OF_ADS:
+        return abs(float(row["value"] - row["expected"])) * sum(usual)
+    part, game = 1.0, of_game.get((row["game_id"], row["timestamp"], row["watch"]))
+    if pd.notna(row["dimension"]) and game is not None and game["whole"] > 0:
+        part = float(row["whole"] / game["whole"])
+    change = abs(float(row["value"] / row["expected"] - 1)) if row["expected"] > 0 else math.nan
+    return change * sum(usual) * part
 
 
 def _is_too_early(error: NotYetAvailable) -> bool:
@@ -348,7 +409,7 @@ def _markdown_of(table: DataFrame) -> str:
 def _query_segments(lens: Client, board: DataFrame, most: int) -> tuple[DataFrame, list[DataFrame]]:
     """Query the segments of the first *most* alarms. Returns segments and answers."""
     segments, answers = [], []
-    for row in board[board["is_flagged"]].head(most).to_dict("records"):
+    for row in _by_money(board).head(most).to_dict("records"):
         for dimension, query in health.drill_queries(row).items():
             answers.append(_query_around(lens, query, row))
             segments.append(_segments(answers[-1], row, dimension))

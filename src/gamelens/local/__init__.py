@@ -14,13 +14,14 @@ from gamelens.errors import no_such_name
 if TYPE_CHECKING:
     from gamelens.local.pytest_plugin import sandbox_for
     from gamelens.local.sample_data import sample_files
-    from gamelens.local.sample_events import own_lake, sample_lake
+    from gamelens.local.sample_events import demo_lake, own_lake, sample_lake
     from gamelens.local.sandbox_population import populate
     from gamelens.local.sandbox_process import running_sandbox
 
-__all__ = ["own_lake", "populate", "running_sandbox", "sample_files", "sample_lake", "sandbox_for"]
+__all__ = ["demo_lake", "own_lake", "populate", "running_sandbox", "sample_files", "sample_lake", "sandbox_for"]
 
 _HOME = {
+    "demo_lake": "gamelens.local.sample_events",
     "own_lake": "gamelens.local.sample_events",
     "populate": "gamelens.local.sandbox_population",
     "running_sandbox": "gamelens.local.sandbox_process",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 from gamelens.client.connection.settings import writable_folder
 from gamelens.errors import Refused
 from gamelens.local.connect import STATE_DIR, demo_state
-from gamelens.local.sandbox_population import today
+from gamelens.local.sandbox_population import read_population_record, today
 
 _READY = "gamelens.db"
 
@@ -36,6 +37,17 @@ def own_lake() -> Path | None:
             "`gamelens lake import SOURCE --state FOLDER` makes a lake"
         )
     return folder
+
+
+def demo_lake() -> Path | None:
+    """Return the state directory of today's demo, whose lake has the story that the other notebooks show.
+
+    `gl.open_lake` opens it, also while its sandbox runs. None without a demo of today, or where answers come from a
+    recording.
+    """
+    played = None if os.environ.get("GAMELENS_REPLAY") else read_population_record(demo_state())
+    is_story = played is not None and played.loaded > 0 and played.ends_on == today()
+    return demo_state() if is_story else None
 
 
 def sample_lake(folder: str | Path | None = None, *, scenario: str = "small") -> Path:

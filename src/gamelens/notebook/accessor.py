@@ -84,6 +84,7 @@ class Accessor:
         total: bool = False,
         bars: str | Sequence[str] = (),
         against: Mapping[str, DataFrame] | None = None,
+        history: Mapping[str, DataFrame] | None = None,
         source: DataFrame | None = None,
     ) -> FrameTable:
         """Return the frame as a table to look at: in notebooks and reports, by mail and as text.
@@ -98,14 +99,19 @@ class Accessor:
             bars: a column of numbers, or several, with a small bar beside each number.
             against: other frames by name, such as `{"last week": last, "target": targets}`. Below each number is its
                 change from the same row and column of each: a percentage, or percentage points of a share.
+            history: frames by the name of a column, such as `{"revenue": weeks}`, that have this column for the same
+                rows at several times. Beside each number is its course as a sparkline; where no row has three times,
+                nothing is drawn.
             source: the frame that this one was computed from, whose receipt is shown where pandas left none.
 
         Raises:
-            BadQuery: *rows* is less than 1, *bars* names no column of numbers, or a frame of *against* does not fit.
+            BadQuery: *rows* is less than 1, *bars* or *history* names no column of numbers, or a frame of *against* or
+                *history* does not fit.
             NotAdditive: *total* is wanted and no column may be added up.
         """
         drawn = (bars,) if isinstance(bars, str) else tuple(bars)
-        return FrameTable(sourced(self._frame, source), rows=rows, total=total, bars=drawn, against=against)
+        frame = sourced(self._frame, source)
+        return FrameTable(frame, rows=rows, total=total, bars=drawn, against=against, history=history)
 
     def change(self, before: DataFrame | None = None) -> DataFrame:
         """Return how each number changed from the period before, with intervals (`analysis.changes.change`).

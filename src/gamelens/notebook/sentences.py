@@ -27,8 +27,8 @@ MOST_WORDS: Final = 25
 _LIST_FROM: Final = 3
 _FEWEST_WORDS: Final = 4
 _SENTENCE_END: Final = re.compile(r"\. ")
-_CLAUSE_ENDS: Final = (re.compile(r"(?<!&#\d\d)(?<!&#\d\d\d); "), re.compile(": "))
-"""The semicolon of an entity, such as &#62;, is a letter."""
+_CLAUSE_ENDS: Final = (re.compile(r"(?<!&#\d\d)(?<!&#\d\d\d); "), re.compile(": "), re.compile(r" \("))
+"""The semicolon of an entity, such as &#62;, is a letter. Numbers in brackets are left out where nothing else helps."""
 _UNCLEAR: Final = ("no clear difference",)
 
 Result = DataFrame | str
@@ -149,7 +149,14 @@ def _in_few_words(text: str) -> str:
     sentences = [text[: end.start()] for end in _SENTENCE_END.finditer(text)][::-1]  # as many as fit
     clauses = (text[: end.start()] for ends in _CLAUSE_ENDS for end in ends.finditer(text))
     fitting = (begin for begin in chain(sentences, clauses) if _FEWEST_WORDS <= len(begin.split()) <= MOST_WORDS)
-    return f"{begin}." if (begin := next(fitting, "")) else ""
+    if not (begin := next(fitting, "")):
+        return ""
+    still_open = _open_brackets(begin) - _open_brackets(text)
+    return f"{begin}{')' * still_open}."
+
+
+def _open_brackets(text: str) -> int:
+    return text.count("(") - text.count(")")
 
 
 def _link(heading: str | None) -> str:

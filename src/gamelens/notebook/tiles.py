@@ -14,7 +14,7 @@ from gamelens.analysis.claims import KeyNumber
 from gamelens.analysis.tidy_frames.written_columns import WrittenColumn, written_columns
 from gamelens.errors import suggests_names
 from gamelens.notebook.escaping import escape, escape_dollars, text_of
-from gamelens.notebook.sparklines import sparkline
+from gamelens.notebook.sparklines import has_sparkline, sparkline, sparkline_in_words
 from gamelens.receipt_text import period_text
 from gamelens.receipts import Receipt
 
@@ -150,7 +150,7 @@ def _tile(number: KeyNumber, cells: _Cells) -> str:
     """Return a tile as HTML. Every text is escaped here."""
     direction = ("up" if number.change > 0 else "down") if number.is_clear else "usual"
     change = f'<dd class="{direction}">{escape(cells.change)}</dd>'
-    label = f"{cells.name}, {_history_in_words(number)}"
+    label = f"{cells.name}, {_history_in_words(number)}" if has_sparkline(number.history) else ""
     picture = sparkline(number.history, label)
     return (
         f'<div><dt>{escape(cells.name)}</dt><dd class="value">{escape(cells.value)}</dd>'
@@ -163,14 +163,10 @@ def _tile(number: KeyNumber, cells: _Cells) -> str:
 
 
 def _history_in_words(number: KeyNumber) -> str:
-    """Return the history of *number* in words: the number of its buckets, the first, the last and the extremes."""
-    known = [value for value in number.history if math.isfinite(value)]
-    if not known:
-        return ""
-    frame = DataFrame({"value": known, "unit": number.kind})
+    """Return the history of *number* in words, in its unit."""
+    frame = DataFrame({"value": number.history, "unit": number.kind})
     column = next(column for column in written_columns(frame) if column.name == "value")
-    first, last, low, high = (column.text(value, 0) for value in (known[0], known[-1], min(known), max(known)))
-    return f"{counted(len(number.history), number.every)}: from {first} to {last}, lowest {low}, highest {high}"
+    return sparkline_in_words(number.history, number.every, lambda value: column.text(value, 0))
 
 
 def _cells_of(numbers: Sequence[KeyNumber]) -> list[_Cells]:

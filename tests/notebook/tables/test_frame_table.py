@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,15 @@ def test_a_long_table_says_how_much_is_left_out() -> None:
     assert "The first" not in FrameTable(DataFrame({"installs": range(MOST_ROWS)})).html()
 
 
+def test_a_long_table_comes_in_parts() -> None:
+    """Each has its headings, so that a browser draws those in sight; no row is lost, and mail has one table."""
+    frame = DataFrame({"game": [f"Game {number}" for number in range(120)], "ad_revenue": [1.0] * 120})
+    table = FrameTable(frame, rows=120, total=True)
+    assert table.html().count('<div class="part"><table><thead>') == 3
+    assert re.findall(r"<th scope=.row.*?>(.*?)</th>", table.html()) == [*frame["game"], "Total"]
+    assert FrameTable(frame, rows=100).html().count("<table>") == table.mail().count("<table>") == 1
+
+
 def test_days_nulls_truths_and_periods_are_words() -> None:
     """A day is 20 Nov 2026, a missing name (unknown), a truth yes, no or not clear."""
     frame = DataFrame({"timestamp": pd.to_datetime(["2026-11-20"], utc=True), "is_chosen": [True]})
@@ -252,6 +262,7 @@ def test_every_text_of_a_table_is_escaped() -> None:
     columns = (
         column,
         *(replace(column, is_day=is_day, changes=(), bars=bars) for is_day, bars in ((True, None), (False, (1.0,)))),
+        replace(column, changes=(), sparklines=(((1.0, 2.0, 3.0), markup),)),
     )
     contents = TableContents(columns=columns, has_total=True, notes={markup: (0,)}, compared=(markup,), **lines)
     for is_mail in (False, True):
@@ -316,6 +327,64 @@ def test_bars_are_in_proportion_and_start_at_zero() -> None:
     assert re.findall(r'<rect x="([\d.]+)" width="([\d.]+)"', above) == [("0.0", "72.0"), ("0.0", "36.0")]
     text = str(FrameTable(frame.head(2), bars=["price"]))
     assert re.findall("█+", text) == ["█" * 12, "█" * 6]
+
+
+def by_week(weeks: int, **games: Sequence[float | None]) -> DataFrame:
+    """Return revenue by game and week, with its receipt."""
+    mondays = pd.date_range("2026-10-05", periods=weeks, freq="7D", tz="UTC")
+    parts = [DataFrame({"timestamp": mondays, "game": game, "revenue": numbers}) for game, numbers in games.items()]
+    frame = pd.concat(parts, ignore_index=True).dropna(ignore_index=True)
+    frame.attrs["gamelens"] = Receipt(asked=QueryRecord(metric="revenue", every="week")).to_json()
+    return frame
+
+
+def test_a_number_has_its_course_beside_it() -> None:
+    """A sparkline for each row in a column beside it, with its gap and text alternative; text and mail have blocks."""
+    weeks = by_week(4, Tile=[1.0, 2.0, 3.0, 8.0], Dash=[4.0, None, 2.0, 1.0])
+    shown = DataFrame({"game": ["Dash", "Tile"], "revenue": [1.0, 8.0], "ecpm": [1.0, 2.0]})
+    table = FrameTable(shown, history={"revenue": weeks})
+    assert re.findall(r'<th scope="col"[^>]*>(.*?)<', table.html()) == ["Game", "Purchase revenue", "4 weeks", "eCPM"]
+    dash, tile = re.findall(r'<svg .*?role="img" aria-label="(.*?)".*?<path d="(.*?)"', table.html())
+    assert html.unescape(dash[0]) == "Dash: Purchase revenue, 4 weeks: from $4.00 to $1.00, lowest $1.00, highest $4.00"
+    assert (dash[1].count("M"), tile[1].count("M")) == (2, 1)
+    for written in (str(table), table.mail()):
+        assert "▁▂▃█" in written
+        assert "█ ▃▁" in written
+    assert "<svg" not in table.mail()
+
+
+def test_no_course_is_drawn_of_thin_data() -> None:
+    """Two weeks are a change, so the column is left out and nothing is said of it; a new game alone has no line."""
+    thin = by_week(2, Tile=[1.0, 2.0])
+    shown = DataFrame({"game": ["Tile", "New"], "revenue": [2.0, 1.0]})
+    assert FrameTable(shown, history={"revenue": thin}).html() == FrameTable(shown).html()
+    older = by_week(3, Tile=[1.0, 2.0, 3.0], Gone=[3.0, 2.0, 1.0])
+    assert FrameTable(shown, history={"revenue": older}).html().count("<svg") == 1
+
+
+def test_names_in_a_course_are_escaped() -> None:
+    """In the text alternative too."""
+    for name in NAMES.values():
+        shown = DataFrame({"game": [name], "revenue": [3.0]})
+        table = FrameTable(shown, history={"revenue": by_week(3, **{name: [1.0, 2.0, 3.0]})})
+        assert table.html().count("<svg") == 1
+        assert not re.search(r"<(img|script)", table.html() + table.mail())
+
+
+@pytest.mark.parametrize(
+    ("history", "why"),
+    [
+        ({"cost": by_week(3, Tile=[1.0, 2.0, 3.0])}, "not a column of numbers"),
+        ({"revenue": by_week(3, Tile=[1.0, 2.0, 3.0]).drop(columns="timestamp")}, "the column timestamp"),
+        ({"revenue": by_week(3, Tile=[1.0, 2.0, 3.0]).drop(columns="revenue")}, "the column revenue"),
+        ({"revenue": by_week(3, Tile=[1.0, 2.0, 3.0]).drop(columns="game")}, "no column in common"),
+        ({"revenue": pd.concat([by_week(3, Tile=[1.0, 2.0, 3.0])] * 2)}, "several rows for"),
+    ],
+)
+def test_a_history_that_does_not_fit_is_refused(history: dict[str, DataFrame], why: str) -> None:
+    """The error names the column and what is missing."""
+    with pytest.raises(BadQuery, match=why):
+        FrameTable(DataFrame({"game": ["Tile"], "revenue": [3.0]}), history=history)
 
 
 @pytest.mark.parametrize(

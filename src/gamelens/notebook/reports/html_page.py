@@ -40,6 +40,7 @@ FOLDED: Final = "fold"
 _ANSWER: Final = "gamelens_answer"
 _FOLDED: Final = "gamelens_folded"
 _FIRST: Final = "gamelens_first"
+_SHEET: Final = re.compile("<style>.*?</style>", re.DOTALL)
 _HEADING: Final = re.compile("<h2>(.*?)</h2>", re.DOTALL)
 _SECTION_LINK: Final = re.compile(r'\s*<a href="#([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
 _TABLE: Final = 'class="gamelens-table'
@@ -271,8 +272,14 @@ def _cell_markup(document: Any, outputs: Sequence[Any], drawn: Sequence[str]) ->
     with _exporting:
         title, answer, rest = (_rendered(_exporter(), document, cells) for cells in _parts(document.cells))
     answer = f'<section class="answer">{_with_section_links(answer, rest)}</section>' if answer else ""
-    page = title + answer + _with_contents(rest)
+    page = _with_sheets_once(title + answer + _with_contents(rest))
     return re.sub(rf"{token}:(\d+):", lambda match: drawn[int(match[1])], page)
+
+
+def _with_sheets_once(markup: str) -> str:
+    """Return *markup* with each style sheet where it comes first: every table and every row of tiles brings its own."""
+    first = {sheet[0]: sheet.start() for sheet in reversed([*_SHEET.finditer(markup)])}
+    return _SHEET.sub(lambda sheet: sheet[0] if first[sheet[0]] == sheet.start() else "", markup)
 
 
 _exporting: Final = Lock()

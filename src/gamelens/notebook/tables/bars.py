@@ -10,11 +10,10 @@ _WIDTH: Final = 72
 _HEIGHT: Final = 9
 _BLOCKS: Final = 12
 _PARTS: Final = " ▏▎▍▌▋▊▉█"
-_COLOURS: Final = ("var(--gamelens-bar, #4477aa)", "var(--gamelens-bar-below, #cc6677)")
 
 
 def svg_bars(values: Sequence[Any]) -> list[str]:
-    """Return a bar for each of *values*, empty for one that is not a number.
+    """Return a bar for each of *values*, empty for one that is not a number. The style sheet of tables colours them.
 
     Bars start at zero and have one scale. Where some values are negative, zero lies within.
     """
@@ -24,8 +23,9 @@ def svg_bars(values: Sequence[Any]) -> list[str]:
     bars = []
     for value, number in zip(values, numbers, strict=True):
         left, length = (min(0.0, number) - low) * scale, abs(number) * scale
-        rectangle = f'<rect x="{left:.1f}" width="{length:.1f}" height="{_HEIGHT}" fill="{_COLOURS[number < 0]}"/>'
-        picture = f'<svg width="{_WIDTH}" height="{_HEIGHT}" aria-hidden="true" focusable="false">{rectangle}</svg>'
+        below = ' class="below"' if number < 0 else ""
+        rectangle = f'<rect x="{left:.1f}" width="{length:.1f}" height="{_HEIGHT}"{below}/>'
+        picture = f'<svg width="{_WIDTH}" height="{_HEIGHT}" aria-hidden="true">{rectangle}</svg>'
         bars.append(picture if _is_number(value) else "")
     return bars
 

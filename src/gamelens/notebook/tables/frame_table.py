@@ -36,8 +36,9 @@ class FrameTable:
         total: bool = False,
         bars: Sequence[str] = (),
         against: Mapping[str, DataFrame] | None = None,
+        history: Mapping[str, DataFrame] | None = None,
     ) -> None:
-        self._contents = contents_of(frame, rows=rows, total=total, bars=bars, against=against)
+        self._contents = contents_of(frame, rows=rows, total=total, bars=bars, against=against, history=history)
 
     def __str__(self) -> str:
         return text_of_table(self._contents)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from gamelens.notebook.escaping import escape
+from gamelens.notebook.sparklines import sparkline
 from gamelens.notebook.tables.bars import svg_bars, text_bars
 from gamelens.notebook.tables.table_source import badged
 from gamelens.notebook.tables.text_layout import TOTAL
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 _MUTED: Final = "var(--jp-ui-font-color2, GrayText)"
 _LINE: Final = "var(--jp-border-color1, currentColor)"
 _TABLE: Final = ".gamelens-table.gamelens-table"  # twice, so that the rules of JupyterLab and of sites give way
+MOST_AT_ONCE: Final = 100
+"""Rows up to which a table is one. A longer one comes in parts with their headings: a browser draws those in sight."""
+_PART: Final = 50
+_WIDE: Final = 9
+"""Columns from which on a table has narrow gaps, so that it fits a report."""
 STYLE: Final = f"""<style>
 {_TABLE} {{ overflow-x: auto; margin: .6rem 0; container-type: inline-size }}
 {_TABLE} table {{ border-collapse: collapse; margin: 0; font-variant-numeric: tabular-nums }}
@@ -33,8 +39,14 @@ STYLE: Final = f"""<style>
 {_TABLE} .note-mark {{ font-size: .75em; vertical-align: .4em }}
 {_TABLE} tfoot td > span:not(.note-mark) {{
   position: sticky; left: .75em; display: inline-block; max-width: calc(100cqw - 2.75em); vertical-align: top }}
+{_TABLE} > .part {{
+  content-visibility: auto; contain-intrinsic-height: auto {26 * _PART}px; min-width: min-content }}
+{_TABLE} rect {{ fill: var(--gamelens-bar, #4477aa) }}
+{_TABLE} rect.below {{ fill: var(--gamelens-bar-below, #cc6677) }}
 {_TABLE} td svg {{ display: inline-block; margin-right: .8em }}
-@container (max-width: 480px) {{ {_TABLE} td svg {{ display: none }} }}
+{_TABLE}:where(.wide) :is(th, td) {{ padding: .3em .4em }}
+{_TABLE} td svg[role] {{ display: block; width: 64px; height: auto; margin: 0; color: {_MUTED} }}
+@container (max-width: 480px) {{ {_TABLE} td svg:not([role]) {{ display: none }} }}
 </style>"""
 _CELL: Final = "padding:4px 12px;font:14px sans-serif;vertical-align:baseline"
 _NUMBER: Final = f"{_CELL};white-space:nowrap"
@@ -68,19 +80,29 @@ def html_of_table(contents: TableContents, *, is_mail: bool = False, tones: str 
         _cell(_heading(column, is_mail=is_mail), column, head="col", css=_HEADING if is_mail else "")
         for column in contents.columns
     )
-    body = "".join(_row(row, contents, is_mail=is_mail) for row in zip(*cells, strict=True))
+    body = [_row(row, contents, is_mail=is_mail) for row in zip(*cells, strict=True)]
     if contents.has_total:
         totals = [escape(column.total) for column in contents.columns]
         if contents.has_row_names:
             totals[0] = TOTAL
-        body += _row(totals, contents, is_mail=is_mail, is_total=True)
+        body.append(_row(totals, contents, is_mail=is_mail, is_total=True))
     foot = _foot(contents, is_mail=is_mail)
-    table = f"<table><thead><tr>{headings}</tr></thead><tbody>{body}</tbody>{foot}</table>"
+
+    def table_of(rows: Sequence[str], foot: str) -> str:
+        return f"<table><thead><tr>{headings}</tr></thead><tbody>{''.join(rows)}</tbody>{foot}</table>"
+
     if is_mail:
-        return table
+        return table_of(body, foot)
+    if len(body) <= MOST_AT_ONCE:
+        table = table_of(body, foot)
+    else:
+        *parts, last = (body[place : place + _PART] for place in range(0, len(body), _PART))
+        tables = [*(table_of(rows, "") for rows in parts), table_of(last, foot)]
+        table = "".join(f'<div class="part">{part}</div>' for part in tables)
     # The classes keep MathJax from reading dollar signs as formulas.
+    wide = " wide" if len(contents.columns) >= _WIDE else ""
     return (
-        '<div class="gamelens-table tex2jax_ignore mathjax_ignore" role="group" '
+        f'<div class="gamelens-table tex2jax_ignore mathjax_ignore{wide}" role="group" '
         f'aria-label="{escape(contents.label)}" tabindex="0">{STYLE}{table}</div>'
     )
 
@@ -144,6 +166,8 @@ def _heading(column: TableColumn, *, is_mail: bool) -> str:
 def _cells(column: TableColumn, compared: Sequence[str], *, is_mail: bool) -> list[str]:
     """Return the cells as markup, with their bars and what is *compared* below. Days stay on one line."""
     texts = [escape(text) for text in column.texts]
+    if column.sparklines and not is_mail:
+        return [sparkline(values, words) for values, words in column.sparklines]
     if column.is_day:
         return [f'<span style="white-space:nowrap">{text}</span>' for text in texts]
     if column.changes or compared:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import timedelta
 from typing import Any, Final
 
@@ -13,10 +14,12 @@ import pandas as pd
 from pandas import DataFrame, RangeIndex, Series
 
 from gamelens._scales import RARE, Scale
+from gamelens._text import counted
 from gamelens.analysis.tidy_frames import dimension_columns, label_columns, value_columns
 from gamelens.analysis.totals import column_totals
 from gamelens.errors import BadQuery
 from gamelens.notebook.frame_receipts import unfinished
+from gamelens.notebook.sparklines import has_sparkline, sparkline_in_words, sparkline_text
 from gamelens.notebook.tables.column_texts import ColumnTexts, columns_of
 from gamelens.receipt_text import source_line
 from gamelens.receipts import Receipt
@@ -41,6 +44,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
         changes: for each frame that the table is set against, the change of each cell from it; empty without any.
         total: the cell of the total, empty where the column may not be added up.
         bars: the numbers that bars are drawn for, or None for a column without bars.
+        sparklines: for a column of them, the numbers of each row over time, the oldest first, and the same in words.
     """
 
     name: str
@@ -52,6 +56,7 @@ class TableColumn(msgspec.Struct, frozen=True, kw_only=True):
     changes: tuple[tuple[str, ...], ...]
     total: str
     bars: tuple[Any, ...] | None
+    sparklines: tuple[tuple[tuple[float, ...], str], ...] = ()
 
 
 class TableContents(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,13 +101,20 @@ class TableContents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contents_of(
-    frame: DataFrame, *, rows: int, total: bool, bars: Sequence[str], against: Mapping[str, DataFrame] | None = None
+    frame: DataFrame,
+    *,
+    rows: int,
+    total: bool,
+    bars: Sequence[str],
+    against: Mapping[str, DataFrame] | None = None,
+    history: Mapping[str, DataFrame] | None = None,
 ) -> TableContents:
     """Return the texts of the first *rows* of *frame*, with its index if that has a name.
 
     Raises:
-        BadQuery: *rows* is less than 1, *bars* names a column that has no numbers, or a frame of *against* has a column
-            of numbers that *frame* has not, no name of rows in common with it, or a row twice.
+        BadQuery: *rows* is less than 1, *bars* or *history* names a column that has no numbers, a frame of *against*
+            has a column of numbers that *frame* has not, no name of rows in common with it, or a row twice, or a frame
+            of *history* has not the column, no times, no name of rows in common, or a row twice at a time.
         NotAdditive: *total* is wanted and no column may be added up.
     """
     if rows < 1:
@@ -113,8 +125,10 @@ def contents_of(
     shown.attrs = frame.attrs
     columns = columns_of(shown)
     drawable = [column.column for column in columns if column.is_number and column.column != "low"]
-    if unknown := [name for name in bars if name not in drawable]:
-        raise BadQuery("bars", unknown[0], "is not a column of numbers", drawable)
+    history = history or {}
+    for option, names in (("bars", bars), ("history", history)):
+        if unknown := [name for name in names if name not in drawable]:
+            raise BadQuery(option, unknown[0], "is not a column of numbers", drawable)
     totals, keys = column_totals(frame) if total else {}, {"timestamp", *dimension_columns(named)}
     against = against or {}
     others, only_there = _aligned(named, against)
@@ -132,8 +146,14 @@ def contents_of(
     same = [column for column in made[1:] if column not in empty and _is_same_text(column)]
     if len(shown) < 2:  # what a single row has is all there is to see
         empty, same = [], []
+    left = tuple(
+        part
+        for column, made_column in zip(columns, made, strict=True)
+        if made_column not in empty and made_column not in same
+        for part in (made_column, *_sparklines(column, shown, history.get(column.column)))
+    )
     return TableContents(
-        columns=tuple(column for column in made if column not in empty and column not in same),
+        columns=left,
         has_total=bool(totals),
         notes=_notes(shown),
         compared=tuple(against) if changes else (),
@@ -167,6 +187,47 @@ def _aligned(frame: DataFrame, against: Mapping[str, DataFrame]) -> tuple[list[D
             only_there.append(f"Only {name} has {' and '.join(missing)}.")
         aligned.append(other[numbers].set_axis(rows).reindex(names).reset_index(drop=True))
     return aligned, only_there
+
+
+def _sparklines(column: ColumnTexts, shown: DataFrame, history: DataFrame | None) -> Iterator[TableColumn]:
+    """Yield the column of sparklines beside *column*, if any row of its *history* has a course to draw.
+
+    A row without a number at one of the times has a gap there.
+    """
+    if history is None:
+        return
+    name, keys = column.column, [key for key in label_columns(shown) if key in history and key != "timestamp"]
+    if missing := [needed for needed in (name, "timestamp") if needed not in history]:
+        raise BadQuery("history", name, f"needs a frame with the column {missing[0]}", [*map(str, history.columns)])
+    if not keys:
+        raise BadQuery("history", name, "has no column in common with the table that names rows", label_columns(shown))
+    rows = pd.MultiIndex.from_frame(history[[*keys, "timestamp"]].astype("object"))
+    if rows.has_duplicates:
+        raise BadQuery("history", name, f"has several rows for {rows[rows.duplicated()][0]}: pass one for each time")
+    numbers = Series(history[name].astype("float64").array, rows).unstack().sort_index(axis=1)
+    wanted = pd.MultiIndex.from_frame(shown[keys].astype("object"))
+    found = numbers.reindex(wanted if len(keys) > 1 else wanted.get_level_values(0)).to_numpy(na_value=math.nan)
+    series = [tuple(map(float, row)) for row in found]
+    if not any(map(has_sparkline, series)):
+        return
+    every = Receipt.of(history.attrs).asked.every
+    bucket = every if every in ("day", "week", "month") else "time"
+    titles = [", ".join(map(str, row)) for row in wanted]
+    yield TableColumn(
+        name=counted(numbers.shape[1], bucket),
+        unit="",
+        is_number=False,
+        is_day=False,
+        is_key=False,
+        texts=tuple(map(sparkline_text, series)),
+        changes=(),
+        total="",
+        bars=None,
+        sparklines=tuple(
+            (row, f"{title}: {column.name}, {sparkline_in_words(row, bucket, column.written.text)}")
+            for title, row in zip(titles, series, strict=True)
+        ),
+    )
 
 
 def _changes(column: ColumnTexts, others: Sequence[Series[Any] | None]) -> tuple[tuple[str, ...], ...]:
@@ -210,11 +271,11 @@ def _notes(frame: DataFrame) -> dict[str, tuple[int, ...]]:
         if start in partial:
             notes[PARTLY_COUNTED].append(row)
         elif not pd.isna(start):
-            counted = start.to_pydatetime() + timedelta(days=int(age))
+            day = start.to_pydatetime() + timedelta(days=int(age))
             if every is None or every == "all":  # a bucket of unknown size, or all of the period, counts as a day
-                end = counted + timedelta(days=1)
+                end = day + timedelta(days=1)
             else:
-                *_, bucket = Interval(counted, counted + _SOON).buckets(every)
+                *_, bucket = Interval(day, day + _SOON).buckets(every)
                 end = bucket.end
             if end > settled_until:
                 notes[MAY_CHANGE].append(row)
