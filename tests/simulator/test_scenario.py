@@ -11,6 +11,7 @@ import pytest
 
 from gamelens.errors import BadQuery
 from gamelens.simulator import load_scenario
+from support.fresh_python import run_python
 
 SCENARIOS = resources.files("gamelens.simulator.scenarios") / "shipped"
 
@@ -287,3 +288,30 @@ def test_impossible_delivery_and_dirt_are_refused(tmp_path: Path, lines: str, ke
         load_scenario(extended_calm(tmp_path, lines))
     assert str(raised.value).startswith(f"mine.toml: {key} ")
     assert message in str(raised.value)
+
+
+_AT_ONCE = """
+import sys, threading
+from gamelens.simulator import load_scenario
+from support.fresh_python import run_python
+
+sys.setswitchinterval(1e-6)
+everybody = threading.Barrier(6)
+names = []
+
+def load():
+    everybody.wait()
+    names.append(load_scenario("calm").name)
+
+threads = [threading.Thread(target=load) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print(*names)
+"""
+
+
+def test_threads_may_load_their_first_scenario_at_once() -> None:
+    """Two that met a type for the first time ended the interpreter, with msgspec before 0.23."""
+    assert run_python("-c", _AT_ONCE).split() == ["calm"] * 6
