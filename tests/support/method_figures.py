@@ -45,6 +45,7 @@ Kind = Literal["coverage", "false", "found", "width", "error", "count"]
 
 ROOT: Final = Path(__file__).parents[2]
 FIGURES: Final = ROOT / "docs" / "methods" / "figures.json"
+TAXI: Final = ROOT / "tests" / "bench" / "nyc_taxi.csv"
 RUNS: Final = 600
 """Series of a figure at full size; slow ones are counted on fewer, and say on how many."""
 FIRST: Final = 20_000
@@ -407,6 +408,34 @@ def public_figures(runs: int) -> Iterator[Figure]:
         yield from _published(str(name), own)
 
 
+def taxi_figures(runs: int) -> Iterator[Figure]:
+    """Yield what the board says of taxi passengers of New York, whose publisher names five events.
+
+    The days are what they are: *runs* is not used.
+    """
+    series = pd.read_csv(TAXI, comment="#", parse_dates=["day"])
+    is_labelled = series["event"].notna()
+    named = series.rename(columns={"passengers": "value"}).assign(is_labelled=is_labelled)
+    yield from _published("taxi passengers", named)
+    scores = _board_of(named["value"].to_numpy("int64")[None, :])
+    for place in np.flatnonzero(is_labelled):
+        row, event = scores.iloc[place], series.iloc[place]
+        setting = f"{event['event']}, {event['day']:%d %b %Y}"
+        yield Figure("change of a labelled day", setting, "found", float(row["change"]), 1)
+        yield Figure("its p-value", setting, "error", float(row["p"]), 1)
+        yield Figure("it is flagged (1)", setting, "count", float(row["is_flagged"]), 1)
+    is_flagged = scores["is_flagged"].to_numpy()
+    begins = is_flagged & ~np.roll(is_flagged, 1)
+    near = _is_near(is_labelled.to_numpy())
+    for name, days in (("with a label nearby", near), ("without a label nearby", ~near)):
+        yield Figure(f"alarms that began {name}", "taxi passengers", "count", float((begins & days).sum()), len(scores))
+
+
+def _is_near(labelled: Flags) -> Flags:
+    """Return which days lie at most five days from a labelled one."""
+    return np.asarray(pd.Series(labelled).rolling(11, center=True, min_periods=1).max().to_numpy() > 0)
+
+
 def _published(name: str, series: DataFrame) -> Iterator[Figure]:
     """Yield how often labelled days and others are flagged, beside a plain rule, and how long incidents stay open."""
     value = series["value"].to_numpy("float64")
@@ -420,7 +449,7 @@ def _published(name: str, series: DataFrame) -> Iterator[Figure]:
         "is a tenth from its weekdays": np.abs(value / np.median(weekdays, axis=0) - 1) >= 0.1,
     }
     labelled = series["is_labelled"].fillna(False).astype(bool).to_numpy()
-    near = pd.Series(labelled).rolling(11, center=True, min_periods=1).max().to_numpy() > 0
+    near = _is_near(labelled)
     for words, days in flags.items():
         if labelled.any():
             at = labelled & is_judged
@@ -1418,6 +1447,7 @@ METHODS: Final[dict[str, Callable[[int], Iterator[Figure]]]] = {
     "segments": segment_figures,
     "boards": board_figures,
     "public": public_figures,
+    "taxi": taxi_figures,
     "retention": retention_figures,
     "projection": projection_figures,
     "value": value_figures,
