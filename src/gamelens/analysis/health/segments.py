@@ -24,11 +24,9 @@ from gamelens.analysis.health.constants import (
     AHEAD,
     FEWEST_OF_SHARE,
     LEAST_ALIKE,
-    LEAST_OPPOSITE,
     MOST_OF_CHANGE,
     MOVED_P,
     POOLED_DAYS,
-    SURE_P,
 )
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
@@ -176,7 +174,7 @@ def _verdict(rows: DataFrame) -> Verdict:
         return "unclear"
     without_mix = rows["contribution"] - rows["mix"]
     if rows["mix"].abs().sum() > 0:
-        directions = np.sign(without_mix[without_mix.abs() > LEAST_OPPOSITE * gross])
+        directions = np.sign(without_mix[without_mix.abs() > LEAST_ALIKE * gross])
         if len(directions) > 1 and (directions == -np.sign(total)).all():
             return "opposite"
         if abs(rows["mix"].sum()) > abs(without_mix.sum()):
@@ -193,7 +191,7 @@ def _is_alone(top: Series[Any], rest: DataFrame) -> bool:
     """Return whether *top* makes up most of the change and changed far more than the rest."""
     share, weight = float(top["share_of_change"]), float(top["weight"])
     is_ahead = share * (1 - weight) >= AHEAD * abs(1 - share) * weight
-    return share >= MOST_OF_CHANGE and is_ahead and not (rest["p"] <= SURE_P).any()
+    return share >= MOST_OF_CHANGE and is_ahead and not rest["is_moved"].any()
 
 
 def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:
