@@ -94,9 +94,10 @@ def segments(
 
     Largest contribution first. Claims: "segments", of all rows.
 
-    The verdict "one segment": one of them makes up most of the change, and more than its size. "all alike": they
-    changed together. "the mix": they did not change, there are more of one and fewer of another. "opposite": all
-    changed one way, the whole the other. "against each other": one gained what another lost. "unclear": none of these.
+    The verdict "one segment": one of them makes up most of the change, and more than its size, and no other is_moved.
+    "all alike": they changed together. "the mix": they did not change, there are more of one and fewer of another.
+    "opposite": all changed one way, the whole the other. "against each other": one gained what another lost. "unclear":
+    none of these.
 
     Raises:
         BadQuery: the frame lacks *by* or the metric.
