@@ -1093,10 +1093,10 @@ def family_figures(runs: int) -> Iterator[Figure]:
     yield Figure("the counts are said to speak against all families", setting, "count", float(np.mean(refuted)), GRADES)
     lines = []
     for seed in range(5):
-        frame = _cohorts(np.random.default_rng([46, seed]), np.asarray(0.35 * AGES[:7] ** -0.6), 12, 7, 0.0)
+        frame = _cohorts(np.random.default_rng([46, seed]), np.asarray(0.35 * AGES[:4] ** -0.6), 2, 7, 0.0)
         lines.append(retention.project_retention(frame, model="all", ages=[30], draws=20))
     for model, values in pd.concat(lines).groupby("model", observed=True)["retention"]:
-        setting = f"{model}, seven days of twelve players"
+        setting = f"{model}, seven days of two players"
         yield Figure("mean D30 of a family", setting, "error", float(values.mean()), len(lines))
 
 
