@@ -80,7 +80,8 @@ def figures_table(lines: str) -> str:
         head = ["setting", *names, "series"]
         body = [[setting, *(cells.get((setting, name), "") for name in names), runs[setting]] for setting in runs]
         tables.append(_table(head, body))
-    made = f"*Made by `make methods` on {' and '.join(sorted(days))}, with fixed seeds.*"
+    on = " and ".join(sorted(days))
+    made = f"*Made by `make methods` on {on}, with the seeds in `tests/support/method_figures.py`.*"
     return "\n\n".join([*tables, made]) + "\n"
 
 

@@ -27,6 +27,7 @@ from gamelens.local.sandbox_population import populate_lake
 from gamelens.local.sandbox_process import running_sandbox
 from gamelens.simulator import Scenario, load_scenario
 from support.daily_answers import daily_answers
+from support.method_figures import taxi_figures
 from support.peer_environments import peer_python
 from support.simulated_organisation import day_of
 
@@ -223,6 +224,23 @@ def show(name: str, false: float | None, found: Counter[tuple[str, str]], key: s
     share = "" if false is None else f"{false:.1%}"
     cells = (f"{found[key or name, it]} of {INCIDENT_SEEDS}" for it in (NETWORK, SILENCE, BUILD))
     print(f"{name:<32}{share:>16}" + "".join(f"{it:>16}" for it in cells))
+
+
+def test_taxi_passengers_of_new_york() -> None:
+    """Events that halve a day are flagged, two holidays' ends without a label too, and a lasting rise is told once."""
+    found = {(figure.name, figure.setting): figure.value for figure in taxi_figures(1)}
+    for (name, setting), value in found.items():
+        print(f"\n{setting}: {name} {value:.3g}", end="")
+    flagged = {setting for (name, setting), value in found.items() if name == "it is flagged (1)" and value}
+    assert flagged == {
+        "Thanksgiving, 27 Nov 2014",
+        "Christmas, 25 Dec 2014",
+        "blizzard, 26 Jan 2015",
+        "blizzard, 27 Jan 2015",
+    }
+    assert found["alarms that began without a label nearby", "taxi passengers"] <= 2
+    assert found["days that a rise was open at most", "taxi passengers, 215 days"] <= 14
+    assert found["rises that became the level", "taxi passengers, 215 days"] == 1
 
 
 @pytest.fixture

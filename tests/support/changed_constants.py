@@ -27,7 +27,7 @@ FELT: Final = {"coverage": 0.005, "false": 0.002, "found": 0.01, "width": 0.01, 
 METHODS_OF: Final = {
     "over_days": ("days",),
     "health": ("health", "levels", "segments", "boards"),
-    "retention": ("retention", "projection", "value"),
+    "retention": ("retention", "projection", "families", "value"),
     "experiments": ("experiments",),
     "ads": ("ads",),
     "changes": ("ads",),
@@ -42,10 +42,11 @@ Constants of other topics are rules of wording and of formats.
 
 FIRST_OF: Final = {
     "levels": "MOST_OF_NONE MOST_WEEKS FEWEST_WEEKS LEAST_LEVEL_CHANGE FEWEST_EVENTS_OF_WEEK RESTATED "
-    "FEWEST_OF_SEGMENT FEW_COUNTED",
-    "segments": "FEWEST_OF_SHARE MOVED_P SURE_P MOST_OF_CHANGE AHEAD AGAINST LEAST_ALIKE LEAST_OPPOSITE",
+    "FEWEST_OF_SEGMENT FEW_COUNTED _WEEK",
+    "segments": "FEWEST_OF_SHARE MOVED_P MOST_OF_CHANGE AHEAD AGAINST LEAST_ALIKE",
     "boards": "LEVEL_DAYS LEVEL_P LEVEL_Z CRITICAL_FALL CRITICAL_RISE",
-    "projection": "CLEAR_DIFFERENCE CLEAR_MISFIT TEST_DIVISOR TEMPER BG_BB SHIFTED_BG POWER_LAW WEIBULL _BELOW_ONE",
+    "projection": "TEST_DIVISOR TEMPER BG_BB WEIBULL",
+    "families": "CLEAR_DIFFERENCE CLEAR_MISFIT SHIFTED_BG POWER_LAW",
     "value": "WEEK DECAY",
 }
 """The methods that are looked at first for some constants, which the first method of their topic does not use."""
@@ -97,35 +98,56 @@ def moved(before: Figure, after: Figure) -> float:
 def sensitivities(wanted: list[str]) -> Iterator[dict[str, Any]]:
     """Yield for each constant the figures that it moves most, and how many it moves.
 
-    *wanted* are names of constants, all of them by default.
+    *wanted* are names of constants, or module.py:NAME, all of them by default. The numerical ones of a topic, which
+    must move nothing, are changed together first: where all of them move nothing, none of them does.
     """
     with TemporaryDirectory() as folder:
         copy = Path(folder)
         shutil.copytree(ROOT / "src" / "gamelens", copy / "gamelens", ignore=shutil.ignore_patterns("__pycache__"))
         usual: dict[str, dict[str, Figure]] = {}
-        for constant in constants():
-            if constant.topic in METHODS_OF and (not wanted or constant.name in wanted):
+        chosen = [
+            constant
+            for constant in constants()
+            if constant.topic in METHODS_OF
+            and (not wanted or constant.name in wanted or f"{constant.path}:{constant.name}" in wanted)
+        ]
+        for topic in dict.fromkeys(constant.topic for constant in chosen):
+            of_topic = [constant for constant in chosen if constant.topic == topic]
+            numerical = [constant for constant in of_topic if constant.kind == "Numerical"]
+            together = _sensitivity(copy, numerical, usual) if len(numerical) > 1 else {}
+            for constant in of_topic:
+                is_still = constant in numerical and together and not together["moves"] and not together["errors"]
                 head = {"path": constant.path, "name": constant.name, "value": constant.value}
-                yield head | _sensitivity(copy, constant, usual)
+                yield head | (together if is_still else _sensitivity(copy, [constant], usual))
 
 
-def _sensitivity(copy: Path, constant: Constant, usual: dict[str, dict[str, Figure]]) -> dict[str, Any]:
-    """Return what *constant* moves in the first method in which it moves a figure. *usual* takes up usual figures."""
-    path, found = copy / "gamelens" / "analysis" / constant.path, dict[str, Any]()
-    text = path.read_text(encoding="utf-8")
-    methods = METHODS_OF[constant.topic]
-    first = [method for method in methods if constant.name in FIRST_OF.get(method, "").split()]
+def _sensitivity(copy: Path, changing: list[Constant], usual: dict[str, dict[str, Figure]]) -> dict[str, Any]:
+    """Return what constants of one topic move in the first method in which they move a figure.
+
+    *usual* takes up usual figures.
+    """
+    paths = {constant.path: copy / "gamelens" / "analysis" / constant.path for constant in changing}
+    texts, found = {path: file.read_text(encoding="utf-8") for path, file in paths.items()}, dict[str, Any]()
+    methods = METHODS_OF[changing[0].topic]
+    names = {constant.name for constant in changing}
+    first = [method for method in methods if names & {*FIRST_OF.get(method, "").split()}]
     for method in [*first, *(method for method in methods if method not in first)]:
         if method not in usual:
             usual[method] = figures_with(copy, method)
         runs, errors = {}, {}
         for factor in FACTORS:
-            path.write_text(_with_value(text, constant, changed(constant, factor)), encoding="utf-8")
+            for path, file in paths.items():
+                text = texts[path]
+                for constant in sorted(changing, key=lambda constant: -constant.line[0]):  # lines above stay in place
+                    if constant.path == path:
+                        text = _with_value(text, constant, changed(constant, factor))
+                file.write_text(text, encoding="utf-8")
             try:
                 runs[factor] = figures_with(copy, method)
             except RuntimeError as error:
                 errors[str(factor)] = str(error)
-        path.write_text(text, encoding="utf-8")
+        for path, file in paths.items():
+            file.write_text(texts[path], encoding="utf-8")
         found = {"method": method, **_summary(usual[method], runs), "errors": errors}
         if found["moves"] or errors:
             break

@@ -274,11 +274,6 @@ MOVED_P: Final = 0.01
 
 Derived: `MOST_Q`, corrected by Bonferroni.
 """
-SURE_P: Final = 0.001
-"""P-value of another segment below which the first one did not change alone.
-
-Derived: `MOST_Q` over ten segments, about as many as a split has.
-"""
 MOST_OF_CHANGE: Final = 0.6
 """Part of the whole change (0.6 is 60%) that a segment must bring to be said to have changed alone.
 
@@ -296,14 +291,10 @@ AGAINST: Final = 1 / 3
 Derived: less than a third is left if one of two opposite changes is more than half of the other.
 """
 LEAST_ALIKE: Final = 0.05
-"""Share of the gross change below which a segment has no direction of its own when all are said to have moved alike.
+"""Share of the gross change below which a segment has no direction of its own when all are said to have moved alike, or
+all against the whole (Simpson's paradox).
 
 Choice: a twentieth, half of `LEAST_CHANGE`.
-"""
-LEAST_OPPOSITE: Final = 0.02
-"""The same when all are said to have moved against the whole (Simpson's paradox).
-
-Choice: smaller than `LEAST_ALIKE`, since a small segment that does not is enough to refute it.
 """
 FEW_COUNTED: Final = 30.0
 """Count below which chance is named as the reason why a number far from the usual one is ok.

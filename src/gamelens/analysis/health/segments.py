@@ -24,11 +24,9 @@ from gamelens.analysis.health.constants import (
     AHEAD,
     FEWEST_OF_SHARE,
     LEAST_ALIKE,
-    LEAST_OPPOSITE,
     MOST_OF_CHANGE,
     MOVED_P,
     POOLED_DAYS,
-    SURE_P,
 )
 from gamelens.analysis.health.watched_metrics import WatchedMetric
 from gamelens.analysis.significance import two_sided
@@ -96,9 +94,10 @@ def segments(
 
     Largest contribution first. Claims: "segments", of all rows.
 
-    The verdict "one segment": one of them makes up most of the change, and more than its size. "all alike": they
-    changed together. "the mix": they did not change, there are more of one and fewer of another. "opposite": all
-    changed one way, the whole the other. "against each other": one gained what another lost. "unclear": none of these.
+    The verdict "one segment": one of them makes up most of the change, and more than its size, and no other is_moved.
+    "all alike": they changed together. "the mix": they did not change, there are more of one and fewer of another.
+    "opposite": all changed one way, the whole the other. "against each other": one gained what another lost. "unclear":
+    none of these.
 
     Raises:
         BadQuery: the frame lacks *by* or the metric.
@@ -176,7 +175,7 @@ def _verdict(rows: DataFrame) -> Verdict:
         return "unclear"
     without_mix = rows["contribution"] - rows["mix"]
     if rows["mix"].abs().sum() > 0:
-        directions = np.sign(without_mix[without_mix.abs() > LEAST_OPPOSITE * gross])
+        directions = np.sign(without_mix[without_mix.abs() > LEAST_ALIKE * gross])
         if len(directions) > 1 and (directions == -np.sign(total)).all():
             return "opposite"
         if abs(rows["mix"].sum()) > abs(without_mix.sum()):
@@ -193,7 +192,7 @@ def _is_alone(top: Series[Any], rest: DataFrame) -> bool:
     """Return whether *top* makes up most of the change and changed far more than the rest."""
     share, weight = float(top["share_of_change"]), float(top["weight"])
     is_ahead = share * (1 - weight) >= AHEAD * abs(1 - share) * weight
-    return share >= MOST_OF_CHANGE and is_ahead and not (rest["p"] <= SURE_P).any()
+    return share >= MOST_OF_CHANGE and is_ahead and not rest["is_moved"].any()
 
 
 def _first_days(frame: DataFrame, by: str, names: Series[Any]) -> Series[Any]:

@@ -22,7 +22,8 @@ BORROWED_DAYS: Final = 4.0
 """Install days that the variance between days of all ages together counts as, where the variance of one age is
 estimated.
 
-Experiment: share of widened curves that hold retention, and their width, on 10 and 28 unequal install days.
+Experiment: share of widened curves that hold retention on six unequal install days; from a week on the days themselves
+(`over_days`) decide.
 """
 VARIANCE_STEPS: Final = 30
 """Most rounds of the fixed-point iteration that estimates the variance between install days.
