@@ -85,8 +85,8 @@ def test_every_table_that_can_answer_gives_the_same_answer(make_any_stage: Calla
             for tables in ((), *((name,) for name in TABLES), TABLES)
         ]
         plans.append(compile_query(METRICS[metric], query, games=None))
-        held = stage.sandbox.lake.snapshot("acme").held()
-        plans += (compile_query(METRICS[metric], query, games=GAMES["acme"], held=held),)
+        span = stage.sandbox.lake.snapshot("acme").span()
+        plans += (compile_query(METRICS[metric], query, games=GAMES["acme"], span=span),)
         first, *others = different(plans)
         expected = rows(stage, first)
         for plan in others:
@@ -214,7 +214,7 @@ DAILY = {"daily_players", "daily_players_shared"}
 WEEKLY = {"weekly_players", "weekly_players_shared"}
 MONTHLY = {"monthly_players", "monthly_players_shared"}
 SESSIONS = {"sessions", "sessions_shared"}
-HELD = Interval.parse("2026-09-20/2026-11-20")
+SPAN = Interval.parse("2026-09-20/2026-11-20")
 
 
 @pytest.mark.parametrize(
@@ -231,7 +231,7 @@ HELD = Interval.parse("2026-09-20/2026-11-20")
         ("all", "2026-11-16/2026-11-20", WEEKLY),
         ("all", "2026-11-02/2026-11-20", {"active"}),
         ("all", "2026-11-19/2026-11-20T07:00", DAILY),
-        ("month", "2026-11-25/2026-11-28", {"active"}),  # nothing is held there
+        ("month", "2026-11-25/2026-11-28", {"active"}),  # no event lies there
     ],
 )
 def test_a_month_is_whole_where_it_lacks_only_days_without_events(
@@ -240,7 +240,7 @@ def test_a_month_is_whole_where_it_lacks_only_days_without_events(
     """The first and the last month of a lake are read from months, as those between them are."""
     body = {"interval": interval, "query": {"type": "timeseries"}}
     query = decode_query(body, granularity=granularity)
-    plan = compile_query(METRICS["user_unique"], query, games=["1001"], held=HELD)
+    plan = compile_query(METRICS["user_unique"], query, games=["1001"], span=SPAN)
     assert plan.reads.keys() == tables
     assert compile_query(METRICS["user_unique"], query, games=["1001"]).reads.keys() >= {"active"}
 

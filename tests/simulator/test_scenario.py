@@ -293,7 +293,6 @@ def test_impossible_delivery_and_dirt_are_refused(tmp_path: Path, lines: str, ke
 _AT_ONCE = """
 import sys, threading
 from gamelens.simulator import load_scenario
-from support.fresh_python import run_python
 
 sys.setswitchinterval(1e-6)
 everybody = threading.Barrier(6)

@@ -256,7 +256,7 @@ class MetricsApp:
 
             Runs in a thread as a whole: with long filters and many buckets no step of it is short.
             """
-            compile_for = partial(compile_query, metric, query, held=snapshot.held())
+            compile_for = partial(compile_query, metric, query, span=snapshot.span())
             rows = self._read_rows(compile_for, organisation, games, snapshot)
             if len(rows) > (most := self._reader.bounds.rows):
                 rule = f"must have at most {most} rows: ask for a shorter interval, a filter or a lower limit"

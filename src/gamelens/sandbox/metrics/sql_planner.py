@@ -218,12 +218,12 @@ def compile_query(
     *,
     games: Sequence[str] | None,
     tables: Collection[str] = TABLES,
-    held: Interval | None = None,
+    span: Interval | None = None,
 ) -> SqlQuery:
     """Compile *query* of *metric* over *games*: an empty list reads none, None reads all in the tables.
 
     The rows have the columns `bucket`, the dimensions and the metric's parts, in the order of Wire 2.10, Row order.
-    They come from some of *tables*; events can answer every query and are always allowed. All events lie in *held*,
+    They come from some of *tables*; events can answer every query and are always allowed. All events lie in *span*,
     None where that is not known.
     """
     since = query.since_days_ago or 0
@@ -237,7 +237,7 @@ def compile_query(
     else:
         if since:
             scope.parameters.bind(min(since, _FOREVER_DAYS), "since")
-        plan = plan_branches(metric_sql.atoms, scope.dimensions, query.interval, query.granularity, tables, held)
+        plan = plan_branches(metric_sql.atoms, scope.dimensions, query.interval, query.granularity, tables, span)
         rows = {"source": scope.event_rows(plan, metric_sql.atoms, query.interval, query.granularity)}
     by = ("bucket", *scope.names)
     parts = dict[str, str]()
@@ -330,17 +330,17 @@ def plan_branches(
     interval: Interval,
     granularity: Granularity,
     tables: Collection[str] = TABLES,
-    held: Interval | None = None,
+    span: Interval | None = None,
 ) -> SqlPlan:
     """Return the smallest tables that have *atoms* and *dimensions* exactly, each with its interval.
 
     Atoms that need events anyway take the atoms of daily tables with them. Edges of *interval* that are not whole days
     are read from events, whole days outside whole weeks or months from `active`. A day, week or month is whole also
-    where *interval* lacks only days outside *held*: the month to date is answered by the month.
+    where *interval* lacks only days outside *span*: the month to date is answered by the month.
     """
-    if held is not None:
-        interval = interval & held or interval
-    period, whole = _counted_in(interval, granularity, held), _whole_buckets(_widened(interval, "day", held), "day")
+    if span is not None:
+        interval = interval & span or interval
+    period, whole = _counted_in(interval, granularity, span), _whole_buckets(_widened(interval, "day", span), "day")
     usable = [table for table in SOURCES if table.name in tables and table.values.keys() >= set(dimensions)]
     usable = [table for table in usable if whole or not table.is_by_day]
     chosen = {atom: next((table for table in usable if atom in table.reads[period]), EVENTS) for atom in atoms}
@@ -362,7 +362,7 @@ def plan_branches(
                 continue
             read = table.reads[period][atom]
             of_period = read.period in ("week", "month")
-            inside = _whole_buckets(_widened(whole, read.period, held), read.period) if of_period else whole
+            inside = _whole_buckets(_widened(whole, read.period, span), read.period) if of_period else whole
             if inside:
                 add(table, atom, inside)
                 if read.cells:
@@ -516,21 +516,21 @@ def _whole_buckets(interval: Interval, period: Granularity) -> Interval | None:
     return Interval(start, end) if start < end else None
 
 
-def _counted_in(interval: Interval, granularity: Granularity, held: Interval | None) -> Granularity:
+def _counted_in(interval: Interval, granularity: Granularity, span: Interval | None) -> Granularity:
     """Return *granularity*, or a finer one if *interval* is one bucket of that: it needs no other table then."""
     for finer in _PERIODS[: _PERIODS.index(granularity)] if granularity in _PERIODS else _PERIODS:
-        if next(interval.buckets(finer), None) == _widened(interval, finer, held):
+        if next(interval.buckets(finer), None) == _widened(interval, finer, span):
             return finer if granularity == "all" or finer == "day" else granularity
     return granularity
 
 
-def _widened(interval: Interval, period: Granularity, held: Interval | None) -> Interval:
-    """Return *interval* with the rest of its first and of its last *period*, where *held* has nothing in that rest."""
-    if held is None or not interval:
+def _widened(interval: Interval, period: Granularity, span: Interval | None) -> Interval:
+    """Return *interval* with the rest of its first and of its last *period*, where *span* has nothing in that rest."""
+    if span is None or not interval:
         return interval
-    start = bucket_start(interval.start, period) if interval.start <= held.start else interval.start
+    start = bucket_start(interval.start, period) if interval.start <= span.start else interval.start
     last = next(Interval(interval.end - timedelta(microseconds=1), interval.end).buckets(period))
-    return Interval(start, last.end if held.end <= interval.end else interval.end)
+    return Interval(start, last.end if span.end <= interval.end else interval.end)
 
 
 def _edges(interval: Interval, whole: Interval) -> list[Interval]:

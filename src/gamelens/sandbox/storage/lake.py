@@ -98,7 +98,7 @@ class Snapshot(msgspec.Struct, frozen=True):
         for parts in self.tables.values():
             yield from parts
 
-    def held(self) -> Interval | None:
+    def span(self) -> Interval | None:
         """Return the days from the first event to the last, None without events and where a part does not say."""
         days = [(part.first_day, part.last_day) for part in self.parts("events")]
         spans = [interval_of_days(first, last) for first, last in days if first is not None and last is not None]
