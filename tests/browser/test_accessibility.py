@@ -139,7 +139,7 @@ def test_a_sentence_leads_to_its_section(browser: Browser, reports: dict[str, Pa
     link = page.locator(".answer .to-section").filter(has_text="From request to click")
     place = link.get_attribute("href")
     assert place is not None
-    assert page.locator(f"h2{place}").inner_text() == "From request to click"
+    assert page.locator(f"h2{place}").text_content() == "From request to click"
     assert problems == []
     page.close()
 
