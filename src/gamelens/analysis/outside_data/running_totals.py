@@ -64,6 +64,8 @@ _FIRST_KEYS: Final = 20
 _MOST_KEYS: Final = 500
 _ADDED_UP: Final = ("amount", "count", "number")
 _FEWEST_STEPS: Final = 6  # from a total to the next, that an amount of their rows explains
+_FEWEST_PROVEN: Final = 4  # rows of a running total that adds up another column in each of them
+_PROVEN: Final = "every cell"
 _EXPLAINED: Final = 0.95  # of the steps; others are corrections
 _ROUNDED: Final = 0.015  # of a difference of amounts in hundredths
 _MUCH_OF_STEP: Final = 10 * _ROUNDED
@@ -83,6 +85,8 @@ def running_total(column: OutsideColumn) -> BadQuery:
     """Return the exception for a running total where the amounts of days are needed."""
     name = column.name
     rule = f'is a running total, which has all days before in each row: cumulative="{name}" takes its differences'
+    if column.evidence[0].where == _PROVEN:  # whatever somebody says of it
+        return BadQuery(name, UNSET, f"{column.evidence[0].quote} row by row: {rule} by day")
     return BadQuery(name, UNSET, f'{rule} by day, roles={{"{name}": "cost"}} takes rows as of one day each')
 
 
@@ -118,8 +122,10 @@ def with_running_totals(table: OutsideTable) -> OutsideTable:
     """Return a table whose amounts and counts are running totals where the cells say so, whatever the headers do.
 
     The differences of one, row after row of the same names, are another column of these rows. It may begin anew with a
-    week, a month, a quarter or a year. What an argument says of a column stays.
+    week, a month, a quarter or a year. What an argument says of a column stays, unless every row adds up another column
+    to the cent.
     """
+    table = _with_proven_totals(table)
     columns = [column for column in table.of_role(*_ADDED_UP) if column.problem is None]
     possible = [column for column in columns if column.evidence[0].where != "the argument"]
     if len(columns) < 2 or not possible or table.period in (None, "period"):
@@ -146,6 +152,55 @@ def with_running_totals(table: OutsideTable) -> OutsideTable:
             for column in table.columns
         ),
     )
+
+
+def _with_proven_totals(table: OutsideTable) -> OutsideTable:
+    """Return a table whose columns are running totals where each is the sum of another one so far, in every row.
+
+    Rows are added up as the file has them, from its top or from its end, in all or for each of their names.
+    """
+    of_numbers = [column for column in table.of_role(*_ADDED_UP, "cumulative") if column.problem is None]
+    possible = [column for column in of_numbers if column.evidence[0].says != "amounts of days"]
+    numbers = [np.zeros(len(table.rows), dtype="int32")]
+    numbers += [_key_numbers(table)] if table.of_role(*KEYS) else []
+    proven: dict[str, str] = {}
+    for total in possible:
+        for day in of_numbers:
+            if day is total or day.name in proven or day.role == "cumulative":
+                continue
+            values = [column.values.to_numpy(dtype="float64", na_value=np.nan) for column in (total, day)]
+            if any(_is_sum_so_far(*values, number) for number in numbers):
+                proven[total.name] = day.name
+                break
+    columns = []
+    for column in table.columns:
+        if column.name in proven:
+            says = Evidence("cumulative", _PROVEN, f"adds up {proven[column.name]}")
+            kept = {"currencies": None, "money_problem": None}
+            column = replace(column, role="cumulative", evidence=(says, *column.evidence), **kept)
+        columns.append(column)
+    return replace(table, columns=tuple(columns)) if proven else table
+
+
+def _is_sum_so_far(totals: Floats, amounts: Floats, number: NDArray[np.int32]) -> bool:
+    """Return whether *totals* are the sums of *amounts* so far in every row of the same *number*, in either order."""
+    known = ~np.isnan(totals)
+    if np.isnan(amounts[known]).any() or known.sum() < _FEWEST_PROVEN:
+        return False
+    for step in (1, -1):
+        rows = np.flatnonzero(known)[::step]
+        first = rows[:_FIRST_ROWS]
+        for some in (first, rows):  # of nearly all columns the first rows differ
+            so_far = Series(amounts[some]).groupby(number[some]).cumsum().to_numpy()
+            is_alike = np.abs(so_far - totals[some]) <= _ROUNDED + 1e-9 * np.abs(totals[some])
+            if not is_alike.all():
+                break
+        else:
+            is_told = np.abs(so_far - amounts[rows]) > _MUCH_OF_STEP
+            is_told &= np.abs(amounts[rows]) > _MUCH_OF_STEP
+            if is_told.sum() >= _FEWEST_PROVEN - 1:
+                return True
+    return False
 
 
 def _fitting(
