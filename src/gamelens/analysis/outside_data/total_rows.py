@@ -114,34 +114,42 @@ def _nameless_row(
     times = [name for name in names if meanings[name].role in TIMES and name not in lacks]
     summands = _with_rounding(meanings, cells)
     group = groups_of({name: cells[name].codes for name in times}, times, len(mask))
-    if _are_sums(group, rows, parts, summands.values(), may_average=False):
+    if _are_sums(group, rows, parts, summands.values()):
         return rows
-    numbers = {name: (values, _ROUNDING) for name, values in summands_of(meanings, cells, MEASURES).items()}
-    return rows if _are_sums(np.zeros_like(group), rows, parts, (numbers | summands).values(), may_average=True) else none
+    others = {name: values for name, values in summands_of(meanings, cells, MEASURES).items() if name not in summands}
+    found = _are_sums(np.zeros_like(group), rows, parts, summands.values(), others.values())
+    return rows if found else none
 
 
 def _are_sums(
     group: NDArray[np.int64],
     rows: NDArray[np.bool_],
     parts: NDArray[np.bool_],
-    numbers: Iterable[tuple[NDArray[np.float64], float]],
-    *,
-    may_average: bool,
+    summands: Iterable[tuple[NDArray[np.float64], float]],
+    others: Iterable[NDArray[np.float64]] = (),
 ) -> bool:
-    """Return whether two *numbers* of *rows* are the sums of the *parts* of their group, and the others no other sums.
+    """Return whether all *summands* of *rows*, two numbers or more, are the sums of the *parts* of their group.
 
-    An average lies between the smallest and the largest of its parts.
+    The *others* may be sums too, averages, or people, of whom there are fewer than in all parts together.
     """
+
+    def sums_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        of_group = np.bincount(group, np.where(parts, np.nan_to_num(values), 0.0), minlength=group.max() + 1)
+        return np.asarray(of_group[group], dtype="float64")
+
     sums = 0
-    for values, rounding in numbers:
-        of_parts = np.bincount(group, np.where(parts, np.nan_to_num(values), 0.0), minlength=group.max() + 1)[group]
+    for values, rounding in summands:
         told = rows & (np.nan_to_num(values) != 0)
-        is_sum = np.abs(values - of_parts)[told] <= rounding * np.abs(values[told])
-        known = values[parts & ~np.isnan(values)]
-        is_between = may_average and len(known) and ((values[told] >= known.min()) & (values[told] <= known.max())).all()
-        if not is_sum.all() and not is_between:
+        is_sum = np.abs(values - sums_of(values))[told] <= rounding * np.abs(values[told])
+        if not is_sum.all():
             return False
         sums += int(is_sum.sum())
+    for values in others:
+        told, known = rows & (np.nan_to_num(values) != 0), values[parts & ~np.isnan(values)]
+        of_parts = sums_of(values)[told]
+        if len(known) and ((values[told] < known.min()) | (values[told] > of_parts * (1 + _ROUNDING))).any():
+            return False
+        sums += int((np.abs(values[told] - of_parts) <= _ROUNDING * np.abs(values[told])).sum())
     return sums >= _FEWEST
 
 
