@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import gamelens as gl
-from gamelens.errors import BadQuery
 
 WriteFile = Callable[..., Path]
 

@@ -139,7 +139,9 @@ def test_periods_that_overlap_name_the_longest_row(file: WriteFile) -> None:
 
 @pytest.mark.parametrize("place", ["first", "name"])
 @pytest.mark.parametrize("has_tax", [False, True])
-@pytest.mark.parametrize("words", [("Razem", "OGÓŁEM"), ("Total", "Grand total"), ("Summe", "Gesamt"), ("合計", "総計")])
+@pytest.mark.parametrize(
+    "words", [("Razem", "OGÓŁEM"), ("Total", "Grand total"), ("Summe", "Gesamt"), ("合計", "総計")]
+)
 def test_totals_of_a_currency_are_left_out(
     file: WriteFile, words: tuple[str, str], place: str, *, has_tax: bool
 ) -> None:
@@ -186,7 +188,9 @@ def test_a_nameless_row_that_adds_up_all_others_is_left_out(file: WriteFile, *, 
 
 @pytest.mark.parametrize("word", ["Total {}", "Razem {}", "{} total", "Summe {}"])
 def test_a_total_of_a_name_of_another_column_is_left_out(file: WriteFile, word: str) -> None:
-    rows = [f"S{stage};{name};{stage * 10 + cost}" for stage in (1, 2, 3) for name, cost in (("Meta", 1), ("Moloco", 4))]
+    rows = [
+        f"S{stage};{name};{stage * 10 + cost}" for stage in (1, 2, 3) for name, cost in (("Meta", 1), ("Moloco", 4))
+    ]
     totals = [f"{word.format('Meta')};;63", f"{word.format('Moloco')};;72"]
     table = gl.read_table(file("Stage;Network;Cost (USD)\n" + "\n".join([*rows, *totals]) + "\n"))
     assert table.of_role("amount")[0].values.sum() == 135

@@ -88,7 +88,9 @@ def read_delimited(
     if not header:
         raise BadQuery("other", path.name, "is empty: the first row must name the columns")
     cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
-    if any(not row.text.strip(f"{separator} \t\r\n") for row in uneven):  # of separators alone, fewer or more than columns
+    if any(
+        not row.text.strip(f"{separator} \t\r\n") for row in uneven
+    ):  # of separators alone, fewer or more than columns
         content = re.sub(rb"(?m)^[ \t%b]+\r?$" % re.escape(separator.encode()), b"", content)
         cells, uneven = _cells(path.name, content, separator, len(header), lines, is_quoted)
     first_row = skipped + len(above) + 2

@@ -39,7 +39,9 @@ _NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|c
 
 _CODES: Final = "|".join(sorted(filter(is_currency, USD_PER_UNIT)))
 _UNITS_OF_TIME: Final = _any_of([*LEXICON["week"]["words"], *LEXICON["month"]["words"], *LEXICON["quarter"]["words"]])
-_OF_PERIOD: Final = rf"\s+(?:(?:{_UNITS_OF_TIME}|w|q|t)\.?\s*\d.*|(?:[ivx]{{1,4}}|\d)\W*\s*(?:{_UNITS_OF_TIME})(?!\w).*)"
+_OF_PERIOD: Final = (
+    rf"\s+(?:(?:{_UNITS_OF_TIME}|w|q|t)\.?\s*\d.*|(?:[ivx]{{1,4}}|\d)\W*\s*(?:{_UNITS_OF_TIME})(?!\w).*)"
+)
 _MORE: Final = rf"(?:\s+(?-i:{_CODES})(?!\w)|{_OF_PERIOD}|\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
 
 PART: Final = re.compile(rf"(?i)\W*(?:{_any_of(LEXICON['row_part']['words'])})(?:[\s:]|(?<=[^\x00-\x7f]))")
