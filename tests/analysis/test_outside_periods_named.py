@@ -19,7 +19,8 @@ WriteFile = Callable[..., Path]
         "Q{n} 2026", "2026-Q{n}", "2026Q{n}", "Q{n}/2026", "Q{n} '26", "{n}. Quartal 2026", "T{n} 2026",
         "{n}º trimestre 2026", "{n}º trimestre de 2026", "{n}e trimestre 2026", "{r} kw. 2026", "{r} kwartał 2026",
         "{r} квартал 2026 г.", "{n} кв. 2026", "Kv{n} 2026", "{n}. kvartal 2026", "{n}. çeyrek 2026",
-        "2026年第{n}四半期", "2026年第{n}季度", "2026년 {n}분기", "Quý {n}/2026", "{n}. negyedév 2026", "2026 {n}. negyedév",
+        "2026年第{n}四半期", "2026年第{n}季度", "2026년 {n}분기", "Quý {n}/2026",
+        "{n}. negyedév 2026", "2026 {n}. negyedév",
     ],
 )  # fmt: skip
 def test_quarters_are_periods(file: WriteFile, form: str) -> None:

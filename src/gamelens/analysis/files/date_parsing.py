@@ -152,8 +152,8 @@ def _read_times(
     ]
     if (quarters := quarters_of(trimmed)) is not None:
         starts, ends = (np.array(days, dtype="datetime64[us]") for days in zip(*quarters, strict=True))
-        note = f"{field}: {texts[0]} is read as {quarters[0][0]} to {quarters[0][1] - timedelta(days=1)}"
-        return ParsedTimes(starts, "period", ends, note=note)
+        said = f"{field}: {texts[0]} is read as {quarters[0][0]} to {quarters[0][1] - timedelta(days=1)}"
+        return ParsedTimes(starts, "period", ends, note=said)
     if (parts := month_parts(trimmed)) is not None:
         return _read_month_parts(texts, parts, field, {"language": language, "beside": beside})
     if (ranges := ranges_of(trimmed)) is not None:

@@ -1,4 +1,4 @@
-"""Quarters as people write them: Q4 2026, 2026-Q4, 1. Quartal 2026, T1 2026, 4º trimestre 2026, I kw. 2026, 2026年第4四半期.
+"""Quarters as people write them: Q4 2026, 2026-Q4, 1. Quartal 2026, 4º trimestre 2026, I kw. 2026, 2026年第4四半期.
 
 `1. KW 2026` is a calendar week in German and a quarter in Polish, and is none here; `I kw. 2026` is one.
 """

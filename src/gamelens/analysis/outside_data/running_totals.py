@@ -162,22 +162,22 @@ def _with_proven_totals(table: OutsideTable) -> OutsideTable:
     of_numbers = [column for column in table.of_role(*_ADDED_UP, "cumulative") if column.problem is None]
     possible = [column for column in of_numbers if column.evidence[0].says != "amounts of days"]
     numbers = [np.zeros(len(table.rows), dtype="int32")]
-    numbers += [_key_numbers(table)] if table.of_role(*KEYS) else []
+    numbers += [_key_numbers(table)] if any(column.role in KEYS for column in table.columns) else []
     proven: dict[str, str] = {}
     for total in possible:
         for day in of_numbers:
             if day is total or day.name in proven or day.role == "cumulative":
                 continue
-            values = [column.values.to_numpy(dtype="float64", na_value=np.nan) for column in (total, day)]
-            if any(_is_sum_so_far(*values, number) for number in numbers):
+            totals, amounts = (column.values.to_numpy(dtype="float64", na_value=np.nan) for column in (total, day))
+            if any(_is_sum_so_far(totals, amounts, number) for number in numbers):
                 proven[total.name] = day.name
                 break
     columns = []
     for column in table.columns:
         if column.name in proven:
             says = Evidence("cumulative", _PROVEN, f"adds up {proven[column.name]}")
-            kept = {"currencies": None, "money_problem": None}
-            column = replace(column, role="cumulative", evidence=(says, *column.evidence), **kept)
+            evidence = (says, *column.evidence)
+            column = replace(column, role="cumulative", evidence=evidence, currencies=None, money_problem=None)
         columns.append(column)
     return replace(table, columns=tuple(columns)) if proven else table
 

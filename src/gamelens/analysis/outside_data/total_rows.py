@@ -106,7 +106,7 @@ def _nameless_row(
     names = [name for name in _naming_columns(grid, meanings, cells) if not cells[name].is_typed]
     if not any(cells[name].codes[end] < 0 for name in names):
         return none
-    rows = (grid.rows == grid.rows[end]) & ~mask
+    rows: NDArray[np.bool_] = (grid.rows == grid.rows[end]) & ~mask
     parts = ~rows & ~mask
     lacks = [name for name in names if (cells[name].codes[rows] < 0).all() and (cells[name].codes[parts] >= 0).all()]
     if not lacks or not parts.any():

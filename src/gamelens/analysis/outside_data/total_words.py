@@ -42,7 +42,10 @@ _UNITS_OF_TIME: Final = _any_of([*LEXICON["week"]["words"], *LEXICON["month"]["w
 _OF_PERIOD: Final = (
     rf"\s+(?:(?:{_UNITS_OF_TIME}|w|q|t)\.?\s*\d.*|(?:[ivx]{{1,4}}|\d)\W*\s*(?:{_UNITS_OF_TIME})(?!\w).*)"
 )
-_MORE: Final = rf"(?:\s+(?-i:{_CODES})(?!\w)|{_OF_PERIOD}|\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
+_MORE: Final = (
+    rf"(?:\s+(?-i:{_CODES})(?!\w)|{_OF_PERIOD}|\s*[:：（].*|\s+\(.*|\s+[–-]\s.*"
+    r"|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
+)
 
 PART: Final = re.compile(rf"(?i)\W*(?:{_any_of(LEXICON['row_part']['words'])})(?:[\s:]|(?<=[^\x00-\x7f]))")
 """Begins a name of a part of the row above."""
