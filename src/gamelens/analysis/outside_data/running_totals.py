@@ -65,7 +65,7 @@ _MOST_KEYS: Final = 500
 _ADDED_UP: Final = ("amount", "count", "number")
 _FEWEST_STEPS: Final = 6  # from a total to the next, that an amount of their rows explains
 _FEWEST_PROVEN: Final = 4  # rows of a running total that adds up another column in each of them
-_PROVEN: Final = "every cell"
+_PROVEN: Final = "its cells"
 _EXPLAINED: Final = 0.95  # of the steps; others are corrections
 _ROUNDED: Final = 0.015  # of a difference of amounts in hundredths
 _MUCH_OF_STEP: Final = 10 * _ROUNDED
@@ -86,7 +86,7 @@ def running_total(column: OutsideColumn) -> BadQuery:
     name = column.name
     rule = f'is a running total, which has all days before in each row: cumulative="{name}" takes its differences'
     if column.evidence[0].where == _PROVEN:  # whatever somebody says of it
-        return BadQuery(name, UNSET, f"{column.evidence[0].quote} row by row: {rule} by day")
+        return BadQuery(name, UNSET, f"{rule} by day; its cells say so, as it {column.evidence[0].quote}")
     return BadQuery(name, UNSET, f'{rule} by day, roles={{"{name}": "cost"}} takes rows as of one day each')
 
 
