@@ -64,7 +64,7 @@ _FIRST_KEYS: Final = 20
 _MOST_KEYS: Final = 500
 _ADDED_UP: Final = ("amount", "count", "number")
 _FEWEST_STEPS: Final = 6  # from a total to the next, that an amount of their rows explains
-_FEWEST_PROVEN: Final = 4  # rows of a running total that adds up another column in each of them
+_FEWEST_PROVEN: Final = 5  # rows behind the first of a running total that adds up another column in each of them
 _PROVEN: Final = "its cells"
 _EXPLAINED: Final = 0.95  # of the steps; others are corrections
 _ROUNDED: Final = 0.015  # of a difference of amounts in hundredths
@@ -85,8 +85,6 @@ def running_total(column: OutsideColumn) -> BadQuery:
     """Return the exception for a running total where the amounts of days are needed."""
     name = column.name
     rule = f'is a running total, which has all days before in each row: cumulative="{name}" takes its differences'
-    if column.evidence[0].where == _PROVEN:  # whatever somebody says of it
-        return BadQuery(name, UNSET, f"{rule} by day; its cells say so, as it {column.evidence[0].quote}")
     return BadQuery(name, UNSET, f'{rule} by day, roles={{"{name}": "cost"}} takes rows as of one day each')
 
 
@@ -122,8 +120,8 @@ def with_running_totals(table: OutsideTable) -> OutsideTable:
     """Return a table whose amounts and counts are running totals where the cells say so, whatever the headers do.
 
     The differences of one, row after row of the same names, are another column of these rows. It may begin anew with a
-    week, a month, a quarter or a year. What an argument says of a column stays, unless every row adds up another column
-    to the cent.
+    week, a month, a quarter or a year. What an argument says of a column stays; a unit that it
+    states says nothing of the days before.
     """
     table = _with_proven_totals(table)
     columns = [column for column in table.of_role(*_ADDED_UP) if column.problem is None]
@@ -160,7 +158,10 @@ def _with_proven_totals(table: OutsideTable) -> OutsideTable:
     Rows are added up as the file has them, from its top or from its end, in all or for each of their names.
     """
     of_numbers = [column for column in table.of_role(*_ADDED_UP, "cumulative") if column.problem is None]
-    possible = [column for column in of_numbers if column.evidence[0].says != "amounts of days"]
+    roles = table.arguments.get("given", {}).get("roles", {})
+    decided = {name for name, stated in roles.items() if isinstance(stated, str) or {*stated} == {"role"}}
+    taken_apart = {column.name for column in of_numbers if column.evidence[0].says == "amounts of days"}
+    possible = [column for column in of_numbers if column.name not in decided | taken_apart]
     numbers = [np.zeros(len(table.rows), dtype="int32")]
     numbers += [_key_numbers(table)] if any(column.role in KEYS for column in table.columns) else []
     proven: dict[str, str] = {}
@@ -198,7 +199,7 @@ def _is_sum_so_far(totals: Floats, amounts: Floats, number: NDArray[np.int32]) -
         else:
             is_told = np.abs(so_far - amounts[rows]) > _MUCH_OF_STEP
             is_told &= np.abs(amounts[rows]) > _MUCH_OF_STEP
-            if is_told.sum() >= _FEWEST_PROVEN - 1:
+            if is_told.sum() >= _FEWEST_PROVEN:
                 return True
     return False
 
