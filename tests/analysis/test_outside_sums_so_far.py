@@ -1,4 +1,4 @@
-"""A column that adds up another one in every row is a running total, whatever its header says, and also where an argument states its unit."""
+"""A column that adds up another one in every row is a running total, also where an argument states its unit."""
 
 from __future__ import annotations
 

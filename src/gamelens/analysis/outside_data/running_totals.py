@@ -116,14 +116,14 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
     return BadQuery(name, UNSET, f'{rule}: {step}, or cumulative="{name}" if it has the days before')
 
 
-def with_running_totals(table: OutsideTable) -> OutsideTable:
+def with_running_totals(table: OutsideTable, roles: Mapping[str, Any]) -> OutsideTable:
     """Return a table whose amounts and counts are running totals where the cells say so, whatever the headers do.
 
     The differences of one, row after row of the same names, are another column of these rows. It may begin anew with a
-    week, a month, a quarter or a year. What an argument says of a column stays; a unit that it
+    week, a month, a quarter or a year. What *roles* say of a column stays; a unit that it
     states says nothing of the days before.
     """
-    table = _with_proven_totals(table)
+    table = _with_proven_totals(table, roles)
     columns = [column for column in table.of_role(*_ADDED_UP) if column.problem is None]
     possible = [column for column in columns if column.evidence[0].where != "the argument"]
     if len(columns) < 2 or not possible or table.period in (None, "period"):
@@ -152,13 +152,12 @@ def with_running_totals(table: OutsideTable) -> OutsideTable:
     )
 
 
-def _with_proven_totals(table: OutsideTable) -> OutsideTable:
+def _with_proven_totals(table: OutsideTable, roles: Mapping[str, Any]) -> OutsideTable:
     """Return a table whose columns are running totals where each is the sum of another one so far, in every row.
 
     Rows are added up as the file has them, from its top or from its end, in all or for each of their names.
     """
     of_numbers = [column for column in table.of_role(*_ADDED_UP, "cumulative") if column.problem is None]
-    roles = table.arguments.get("given", {}).get("roles", {})
     decided = {name for name, stated in roles.items() if isinstance(stated, str) or {*stated} == {"role"}}
     taken_apart = {column.name for column in of_numbers if column.evidence[0].says == "amounts of days"}
     possible = [column for column in of_numbers if column.name not in decided | taken_apart]

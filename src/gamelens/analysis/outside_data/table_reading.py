@@ -227,7 +227,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
-    table = with_total_columns(with_running_totals(table))
+    table = with_total_columns(with_running_totals(table, given.get("roles", {})))
     columns = []
     for column in table.columns:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
