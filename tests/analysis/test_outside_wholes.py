@@ -193,3 +193,25 @@ def test_unit_prices_of_a_subscription_report_are_weighted_and_its_counts_added_
     assert joined[columns[1]]["US"] == pytest.approx((120 * 4.19 + 40 * 34.99) / 160)
     with pytest.raises(BadQuery):
         outside_data.in_dollars(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "total"),
+    [
+        ("Date;Tous les territoires;France;Allemagne;Japon", "Tous les territoires"),
+        ("Date;France;Allemagne;Japon;Total", "Total"),
+        ("Date;Gross (EUR);Net (EUR);Fee (EUR);VAT (EUR)", None),
+        ("Date;Zzz;France;Germany;Japan", "Zzz"),
+    ],
+)
+def test_a_column_that_adds_up_its_neighbours_is_told(tmp_path: Path, header: str, total: str | None) -> None:
+    """One column for each country, and one for all: a sum over all of them is twice the truth."""
+    lines = [header]
+    for day in (1, 2, 3, 4):
+        parts = [day + 0.5, 2.25 * day, 3.0 + day]
+        cells = [*parts, sum(parts)] if header.endswith("Total") else [sum(parts), *parts]
+        lines.append(";".join([f"2026-11-0{day}", *map(str, cells)]))
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join(lines) + "\n")
+    notes = " ".join(gl.read_table(path).notes)
+    assert (f"{total} adds up" in notes) if total else ("adds up" not in notes)

@@ -135,3 +135,63 @@ def test_periods_that_overlap_name_the_longest_row(file: WriteFile) -> None:
         BadQuery, match=r"row 4 stands for 2026-11-01 to 2026-11-14, and row 2 for 2026-11-01 to 2026-11-07"
     ):
         periods_within(table, None, frame="money")
+
+
+@pytest.mark.parametrize("place", ["first", "name"])
+@pytest.mark.parametrize("has_tax", [False, True])
+@pytest.mark.parametrize(
+    "words", [("Razem", "OGÓŁEM"), ("Total", "Grand total"), ("Summe", "Gesamt"), ("合計", "総計")]
+)
+def test_totals_of_a_currency_are_left_out(
+    file: WriteFile, words: tuple[str, str], place: str, *, has_tax: bool
+) -> None:
+    """A total word with a code is a total, also where the sums of the table are of one currency each."""
+    lines, sums = ["Etap;Kanał;Waluta;Kwota netto" + ";VAT" * has_tax], {"PLN": 0, "EUR": 0}
+
+    def line(label: str, code: str, stage: str, amount: int) -> str:
+        tax = f";{amount // 5 if code == 'PLN' else 0}" * has_tax
+        return f"{label if place == 'first' else stage};{'' if place == 'first' else label};{code};{amount}{tax}"
+
+    for stage in range(1, 4):
+        for code in sums:
+            amounts = [100 * stage + 5 * place_of + len(sums) * 35 for place_of in (1, 2)]
+            lines += [
+                f"S{stage};{name};{code};{amount}" + f";{amount // 5 if code == 'PLN' else 0}" * has_tax
+                for name, amount in zip(("Meta", "Moloco"), amounts, strict=True)
+            ]
+            lines.append(line(f"{words[0]} {code}", code, f"S{stage}", sum(amounts)))
+            sums[code] += sum(amounts)
+    lines += [line(f"{words[1]} {code}", code, "", amount) for code, amount in sums.items()]
+    table = gl.read_table(file("\n".join(lines) + "\n"))
+    assert table.frame.groupby("Waluta")["Kwota netto"].sum().to_dict() == sums
+    assert "left out" in str(table)
+
+
+@pytest.mark.parametrize("label", ["Summe KW 45", "Total Q1 2026", "Razem I kw. 2026", "Total semaine 45", "Total T1"])
+def test_a_total_of_a_named_period_is_left_out(file: WriteFile, label: str) -> None:
+    rows = ["Meta,4,1", "Moloco,5,2", f"{label},9,3"]
+    table = gl.read_table(file("Network,Cost (USD),Installs\n" + "\n".join(rows) + "\n"))
+    assert table.of_role("amount")[0].values.sum() == 9
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_a_nameless_row_that_adds_up_all_others_is_left_out(file: WriteFile, *, is_first: bool) -> None:
+    """A summary of an export: its rate is an average, and its days are no day of the others."""
+    rows = [f"c{place},{('TR', 'DE')[place % 2]},2026-11-0{1 + place},{10 + place},{100 * place + 7},{place / 10 + 1}"
+            for place in range(6)]  # fmt: skip
+    total = f",,2026-11-09,{sum(range(10, 16))},{sum(100 * place + 7 for place in range(6))},1.27"
+    lines = [total, *rows] if is_first else [*rows, total]
+    table = gl.read_table(file("Campaign,Country,Day,Installs,Cost (USD),Zzz\n" + "\n".join(lines) + "\n"))
+    assert table.of_role("amount")[0].values.sum() == 1542
+    assert "left out" in str(table)
+
+
+@pytest.mark.parametrize("word", ["Total {}", "Razem {}", "{} total", "Summe {}"])
+def test_a_total_of_a_name_of_another_column_is_left_out(file: WriteFile, word: str) -> None:
+    rows = [
+        f"S{stage};{name};{stage * 10 + cost}" for stage in (1, 2, 3) for name, cost in (("Meta", 1), ("Moloco", 4))
+    ]
+    totals = [f"{word.format('Meta')};;63", f"{word.format('Moloco')};;72"]
+    table = gl.read_table(file("Stage;Network;Cost (USD)\n" + "\n".join([*rows, *totals]) + "\n"))
+    assert table.of_role("amount")[0].values.sum() == 135
+    assert "left out" in str(table)

@@ -330,7 +330,17 @@ def _cells(
         )
     except pa.ArrowInvalid as error:
         raise BadQuery("other", source, f"cannot be read: {error}") from None
+    if (emptied := _without_bare_separators(content, separator, uneven)) is not None:
+        return _cells(source, emptied, separator, width, lines, is_quoted)
     return cells, uneven
+
+
+def _without_bare_separators(content: bytes, separator: str, uneven: list[Any]) -> bytes | None:
+    """Return *content* with lines of separators alone as empty lines, None if no row of another length is one."""
+    if not any(not row.text.strip(f"{separator} \t\r\n") for row in uneven):
+        return None
+    emptied = re.sub(rb"(?m)^[ \t%b]+\r?$" % re.escape(separator.encode()), b"", content)
+    return emptied if emptied != content else None
 
 
 def _are_below(uneven: list[Any], cells: pa.Table, width: int, lines: int) -> bool:

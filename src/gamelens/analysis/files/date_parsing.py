@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from gamelens.analysis.files.day_ranges import DayRange, in_order, ranges_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.analysis.files.month_parts import MonthPart, month_parts
+from gamelens.analysis.files.quarters import quarters_of
 from gamelens.errors import BadQuery
 
 Precision = Literal["time", "day", "week", "month", "period"]
@@ -149,6 +150,10 @@ def _read_times(
         _YEAR_WORD.sub("", re.sub(r"\s+", " ", _UNSEEN.sub("", text)).strip().rstrip("."))
         for text in without_asides(texts, field)
     ]
+    if (quarters := quarters_of(trimmed)) is not None:
+        starts, ends = (np.array(days, dtype="datetime64[us]") for days in zip(*quarters, strict=True))
+        said = f"{field}: {texts[0]} is read as {quarters[0][0]} to {quarters[0][1] - timedelta(days=1)}"
+        return ParsedTimes(starts, "period", ends, note=said)
     if (parts := month_parts(trimmed)) is not None:
         return _read_month_parts(texts, parts, field, {"language": language, "beside": beside})
     if (ranges := ranges_of(trimmed)) is not None:
@@ -163,7 +168,7 @@ def _read_times(
         try:
             moments.append(_parse_text(plain[texts_of[short]].strip(), is_day_first, months))
         except (ValueError, OverflowError, ZoneInfoNotFoundError):
-            rule = "is not a day, week or month: write 2026-11-01, 2026-W45, 2026-11 or 2026-11-01T13:00Z"
+            rule = "is not a day, week or month: write 2026-11-01, 2026-W45, 2026-11, Q4 2026 or 2026-11-01T13:00Z"
             raise NotTimes(field, plain[texts_of[short]] or text, rule) from None
     examples: dict[Precision, str] = {precision: text for text, (_, precision) in zip(texts, moments, strict=True)}
     if len(examples) > 1 and set(examples) != {"day", "time"}:

@@ -60,7 +60,7 @@ def rows_by_word(
         if not rows.any():
             continue
         by = [other for other in names if other != name and has_text[other][rows].all()]
-        group = groups_of({other: cells[other].codes for other in by}, by, len(mask))
+        group = _with_currencies(by, rows, meanings, cells)
         counts, alike = _proven(group, rows, ordinary, summands)
         text = cells[name].texts[place]
         if counts and alike >= _MOST_ALIKE * counts:
@@ -100,7 +100,7 @@ def _words_in_names(
                 continue
             rows = column.codes == place
             if is_total and (role in KEYS or name == grid.columns[0]):
-                if has_others[rows].all() and _is_no_sum(name, rows, names, cells, summands, mask):
+                if has_others[rows].all() and _is_no_sum(name, rows, names, meanings, cells, summands, mask):
                     doubted.append((name, place))
                 else:
                     mask |= rows
@@ -114,6 +114,7 @@ def _is_no_sum(
     name: str,
     rows: RowMask,
     names: Sequence[str],
+    meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
     summands: Sequence[Floats],
     left_out: RowMask,
@@ -126,10 +127,22 @@ def _is_no_sum(
         return False
     others = [other for other in names if other != name and (cells[other].codes >= 0).any()]
     for by in (others, *([other] for other in others)):
-        group = groups_of({other: cells[other].codes for other in by}, by, len(rows))
+        group = _with_currencies(by, rows, meanings, cells)
         if _proven(group, rows, ~rows & ~left_out, summands)[1]:
             return False
     return True
+
+
+def _with_currencies(
+    by: Sequence[str], rows: RowMask, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> NDArray[np.int64]:
+    """Return the groups of the columns *by* and of the currencies that all *rows* name: sums are of one currency."""
+    codes = {
+        name: cells[name].numbers_of_values
+        for name, meaning in meanings.items()
+        if name in by or (meaning.role == "currency" and (cells[name].numbers_of_values[rows] >= 0).all())
+    }
+    return groups_of(codes, [*codes], len(rows))
 
 
 def _different(rows: RowMask, summands: Sequence[Floats]) -> int:

@@ -58,11 +58,25 @@ SUMMANDS: Final = frozenset({"amount", "count"})
 TIMES: Final = frozenset({"day", "start", "end", "hour"})
 KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
 
-_PER: Final = re.compile(r"(?<!\w)(per|pro|par|por|je|на|за|moi|ανα|प्रति)(?!\w)|/|(.+)あたり|당 |ต่อ|لكل|לכל")
-_SURE_PER: Final = frozenset({"per", "moi", "ανα", "प्रति", "ต่อ", "لكل", "לכל"})
+_PER: Final = re.compile(  # in folded letters: ต่อ is ตอ, प्रति is परत
+    r"(?<!\w)(per|pro|par|por|pr|pe|je|na|za|на|за|moi|ανα|परत|basina|pour|fur|for|ca)(?!\w)"
+    r"|/|(.+)(?:あたり|当たり)|당 |ตอ|لكل|לכל|(?<!\w)(?!nap|het|hav|orszag)\w+[oe]nkenti?(?!\w)"
+    r"|(?<!\w)ל(?=(?:תוצאה|התקנה|קליק|הקלקה|המרה|חשיפה|פעולה)(?!\w))|每(?=次|千|个|個|位|人)"
+)
+_SURE_PER: Final = frozenset({"per", "moi", "ανα", "परत", "ตอ", "لكل", "לכל", "ל", "每"})
 """Words of these that stand between two measures, also if one of them is not known."""
+_BETWEEN_AMOUNT_AND_THING: Final = frozenset({"pro", "je", "pr", "basina"})
+"""Words that stand beside what is counted, known or not, unless it is a time or the name of a key."""
+_ONLY_OF_MANY: Final = frozenset({"pour", "fur", "for", "ca"})
+"""Words that say what an amount is for, and a rate only before a thousand."""
+_THOUSAND: Final = re.compile(
+    r"(?:cada |each |a |chaque )?(?:1 ?000|mille|mil|thousand|tausend|tys\w*|tisic|bin|ezer|mie|ribu|nghin"
+    r"|тыс\w*|พน|ألف|الف|אלף|हजार|千)(?!\d)"
+)
+"""A number that a rate has below: it is no unit of the numbers."""
 _EASTERN_PER: Final = re.compile(r"(?<=.)(?:당|あたり|当たり|basina|(?:成本|单价|單價|単価|단가)$)")
 """Behind what a cost is for: 설치당비용, 激活成本, インストール単価."""
+_EASTERN_TIME: Final = re.compile("[日月週年]")
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
@@ -567,7 +581,7 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
     outer, inner = without_tax(without_unit(outer) or outer), without_tax(folded_header(inner))
     found, of_inner = _measures_and_keys(outer), _measures_and_keys(inner)
-    if not found:
+    if not found and of_inner:
         outer, found = inner, of_inner
     yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, inner)
@@ -652,9 +666,19 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
         behind = outer[per.end() :].strip()
         is_by_other = per[0] == "/" and [concept.name for concept in before] == ["cost"] and _is_counted(behind)
         is_sure = per[0] in _SURE_PER and bool(behind or per[0] != "moi")  # at the end, it is the word for new
-        if is_sure or (before and after) or is_by_other:
-            factor = 1000.0 if re.search(r"\b(?:1 ?000|mille|thousand|tausend)\b", outer[per.end() :]) else 1.0
+        is_sure |= per[0].endswith(("nkent", "nkenti", "あたり", "当たり")) and not _EASTERN_TIME.search(per[0])
+        is_of_many = _THOUSAND.match(behind) is not None
+        is_sure |= is_of_many and bool(before)
+        if per[0] in _BETWEEN_AMOUNT_AND_THING and not rates:
+            thing = outer[: per.start()].strip() if per[0] == "basina" else behind
+            money = after if per[0] == "basina" else before
+            is_named = any(concept.role in KEYS | TIMES for concept, _, _ in concepts_in(thing))
+            is_sure |= bool(thing and not is_named and (money or per[0] == "basina"))
+        is_between = bool(before and after) and per[0] not in _ONLY_OF_MANY
+        if is_sure or is_between or is_by_other:
+            factor = 1000.0 if is_of_many or _THOUSAND.search(behind) else 1.0
             names = (before[0].name if before else "", after[0].name if after else "")
+            names = names[::-1] if per[0] == "basina" else names
             yield Meaning("rate", Evidence("rate", "header", header), "", (*names, factor))
             return
     if not rates and re.search(r"\bper\b", inner) and concepts_in(inner):

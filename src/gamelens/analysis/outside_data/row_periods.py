@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -103,10 +103,7 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
-        likely, other = sorted(days[:2], key=lambda name: _is_single(name, meanings, cells))  # ranges say more
-        rule = f'are all days: say which one is meant with roles={{"{likely}": "day", "{other}": "text"}} or '
-        rule += f'roles={{"{other}": "day", "{likely}": "text"}}'
-        return _none(grid, BadQuery("other", days, rule))
+        return _none(grid, _which_day(days, meanings, cells))
     if days and meanings[days[0]].evidence.where == "cells" and bool(starts) != bool(ends):
         known, role = (starts[0], "end") if starts else (ends[0], "start")
         rule = f"is a column of days beside {known}, and its header does not say which days: "
@@ -155,6 +152,34 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         example = times.value if isinstance(times, BadQuery) else cells[unread].example
         return _none(grid, BadQuery(unread, example, rule))
     return _beside(grid) or _of_file_name(grid, meanings) or _none(grid)
+
+
+def _which_day(days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> BadQuery:
+    """Return the question about several columns of *days*: whether two are a period, or which one is meant."""
+    if (pair := _start_and_end(days, meanings, cells)) is not None:
+        rule = "are days, of which one is never after the other, as the first and the last of a period: "
+        rule += f'roles={{"{pair[0]}": "start", "{pair[1]}": "end"}} takes both as the period of a row, '
+        rule += f'roles={{"{pair[1]}": "text"}} if it is no end, which books each row on {pair[0]} alone'
+        return BadQuery("other", [*pair], rule)
+    likely, other = sorted(days[:2], key=lambda name: _is_single(name, meanings, cells))  # ranges say more
+    rule = f'are all days: say which one is meant with roles={{"{likely}": "day", "{other}": "text"}} or '
+    return BadQuery("other", [*days], rule + f'roles={{"{other}": "day", "{likely}": "text"}}')
+
+
+def _start_and_end(
+    days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> tuple[str, str] | None:
+    """Return the two columns of *days* whose rows are periods: no start is after its end, and some are before it."""
+    if len(days) != 2:
+        return None
+    first, second = (_days_of(name, meanings, cells) for name in days)
+    if first is None or second is None:
+        return None
+    known = ~np.isnat(first) & ~np.isnat(second)
+    for pair, length in ((days, second - first), (days[::-1], first - second)):
+        if (length[known] >= np.timedelta64(0)).all() and (length[known] > np.timedelta64(0)).any():
+            return pair[0], pair[1]
+    return None
 
 
 def days_in_name(source: str) -> list[date]:

@@ -64,6 +64,8 @@ _FIRST_KEYS: Final = 20
 _MOST_KEYS: Final = 500
 _ADDED_UP: Final = ("amount", "count", "number")
 _FEWEST_STEPS: Final = 6  # from a total to the next, that an amount of their rows explains
+_FEWEST_PROVEN: Final = 5  # rows behind the first of a running total that adds up another column in each of them
+_PROVEN: Final = "its cells"
 _EXPLAINED: Final = 0.95  # of the steps; others are corrections
 _ROUNDED: Final = 0.015  # of a difference of amounts in hundredths
 _MUCH_OF_STEP: Final = 10 * _ROUNDED
@@ -114,12 +116,14 @@ def growth_problem(table: OutsideTable, column: OutsideColumn) -> BadQuery | Non
     return BadQuery(name, UNSET, f'{rule}: {step}, or cumulative="{name}" if it has the days before')
 
 
-def with_running_totals(table: OutsideTable) -> OutsideTable:
+def with_running_totals(table: OutsideTable, roles: Mapping[str, Any]) -> OutsideTable:
     """Return a table whose amounts and counts are running totals where the cells say so, whatever the headers do.
 
     The differences of one, row after row of the same names, are another column of these rows. It may begin anew with a
-    week, a month, a quarter or a year. What an argument says of a column stays.
+    week, a month, a quarter or a year. What *roles* say of a column stays; a unit that it
+    states says nothing of the days before.
     """
+    table = _with_proven_totals(table, roles)
     columns = [column for column in table.of_role(*_ADDED_UP) if column.problem is None]
     possible = [column for column in columns if column.evidence[0].where != "the argument"]
     if len(columns) < 2 or not possible or table.period in (None, "period"):
@@ -146,6 +150,57 @@ def with_running_totals(table: OutsideTable) -> OutsideTable:
             for column in table.columns
         ),
     )
+
+
+def _with_proven_totals(table: OutsideTable, roles: Mapping[str, Any]) -> OutsideTable:
+    """Return a table whose columns are running totals where each is the sum of another one so far, in every row.
+
+    Rows are added up as the file has them, from its top or from its end, in all or for each of their names.
+    """
+    of_numbers = [column for column in table.of_role(*_ADDED_UP, "cumulative") if column.problem is None]
+    decided = {name for name, stated in roles.items() if isinstance(stated, str) or {*stated} == {"role"}}
+    taken_apart = {column.name for column in of_numbers if column.evidence[0].says == "amounts of days"}
+    possible = [column for column in of_numbers if column.name not in decided | taken_apart]
+    numbers = [np.zeros(len(table.rows), dtype="int32")]
+    numbers += [_key_numbers(table)] if any(column.role in KEYS for column in table.columns) else []
+    proven: dict[str, str] = {}
+    for total in possible:
+        for day in of_numbers:
+            if day is total or day.name in proven or day.role == "cumulative":
+                continue
+            totals, amounts = (column.values.to_numpy(dtype="float64", na_value=np.nan) for column in (total, day))
+            if any(_is_sum_so_far(totals, amounts, number) for number in numbers):
+                proven[total.name] = day.name
+                break
+    columns = []
+    for column in table.columns:
+        if column.name in proven:
+            says = Evidence("cumulative", _PROVEN, f"adds up {proven[column.name]}")
+            evidence = (says, *column.evidence)
+            column = replace(column, role="cumulative", evidence=evidence, currencies=None, money_problem=None)
+        columns.append(column)
+    return replace(table, columns=tuple(columns)) if proven else table
+
+
+def _is_sum_so_far(totals: Floats, amounts: Floats, number: NDArray[np.int32]) -> bool:
+    """Return whether *totals* are the sums of *amounts* so far in every row of the same *number*, in either order."""
+    known = ~np.isnan(totals)
+    if np.isnan(amounts[known]).any() or known.sum() < _FEWEST_PROVEN:
+        return False
+    for step in (1, -1):
+        rows = np.flatnonzero(known)[::step]
+        first = rows[:_FIRST_ROWS]
+        for some in (first, rows):  # of nearly all columns the first rows differ
+            so_far = Series(amounts[some]).groupby(number[some]).cumsum().to_numpy()
+            is_alike = np.abs(so_far - totals[some]) <= _ROUNDED + 1e-9 * np.abs(totals[some])
+            if not is_alike.all():
+                break
+        else:
+            is_told = np.abs(so_far - amounts[rows]) > _MUCH_OF_STEP
+            is_told &= np.abs(amounts[rows]) > _MUCH_OF_STEP
+            if is_told.sum() >= _FEWEST_PROVEN:
+                return True
+    return False
 
 
 def _fitting(

@@ -97,6 +97,7 @@ from gamelens.analysis.outside_data.running_totals import (
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
+from gamelens.analysis.outside_data.total_columns import with_total_columns
 from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
 from gamelens.analysis.outside_data.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
 from gamelens.errors import BadQuery
@@ -226,7 +227,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
-    table = with_running_totals(table)
+    table = with_total_columns(with_running_totals(table, given.get("roles", {})))
     columns = []
     for column in table.columns:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None

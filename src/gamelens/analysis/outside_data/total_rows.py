@@ -8,7 +8,7 @@ all other keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -42,6 +42,7 @@ _MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _COARSE: Final = 0.05  # of a sum of numbers such as 1.2M
 _FEWEST: Final = 2  # rows that a sum adds up
+_MOST_NAMES: Final = 1_000  # of a column, one of which a total may have
 _FEWEST_PAIRS: Final = 3  # values that are each in a row of the whole and in one of a part
 
 
@@ -79,7 +80,8 @@ def find_totals(
     if found.rule is not None and found.rule.startswith(COUNTED_TWICE):  # as the rows of WW that are left out by now
         again = _by_words(grid, meanings, cells, named, answered, found.mask)
         found = again._replace(larger={**found.larger, **again.larger})
-    found = found._replace(mask=found.mask | _nameless_last_row(grid, meanings, cells, found.mask))
+    for end in (-1, 0):
+        found = found._replace(mask=found.mask | _nameless_row(grid, meanings, cells, found.mask, end))
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
         return found
@@ -90,34 +92,65 @@ def find_totals(
     return found._replace(mask=found.mask | outline, notes=(*found.notes, note))
 
 
-def _nameless_last_row(
-    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], mask: NDArray[np.bool_]
+def _nameless_row(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], mask: NDArray[np.bool_], end: int
 ) -> NDArray[np.bool_]:
-    """Return the last row of a file if it lacks a name that others have and its numbers are the sums of all others.
+    """Return the row at an *end* of a file if it lacks a name that others have and its numbers are the sums of theirs.
 
-    Whatever it is called: Net change. Two numbers must be such sums, and none may differ.
+    Whatever it is called: Net change. Two numbers must be such sums, of the rows of its day or of all rows; the others
+    of all rows may be averages.
     """
     none = np.zeros(len(mask), dtype=bool)
-    if not len(mask) or mask[-1]:
+    if not len(mask) or mask[end]:
         return none
     names = [name for name in _naming_columns(grid, meanings, cells) if not cells[name].is_typed]
-    if not any(cells[name].codes[-1] < 0 for name in names):
+    if not any(cells[name].codes[end] < 0 for name in names):
         return none
-    rows = (grid.rows == grid.rows[-1]) & ~mask
-    lacks = [
-        name for name in names if (cells[name].codes[rows] < 0).all() and (cells[name].codes[~rows & ~mask] >= 0).all()
-    ]
-    if not lacks or not (~rows & ~mask).any():
+    rows: NDArray[np.bool_] = (grid.rows == grid.rows[end]) & ~mask
+    parts = ~rows & ~mask
+    lacks = [name for name in names if (cells[name].codes[rows] < 0).all() and (cells[name].codes[parts] >= 0).all()]
+    if not lacks or not parts.any():
         return none
     times = [name for name in names if meanings[name].role in TIMES and name not in lacks]
+    summands = _with_rounding(meanings, cells)
     group = groups_of({name: cells[name].codes for name in times}, times, len(mask))
-    sums = differing = 0
-    for values, rounding in _with_rounding(meanings, cells).values():
-        parts = np.bincount(group, np.where(rows | mask, 0.0, np.nan_to_num(values)), minlength=group.max() + 1)[group]
+    if _are_sums(group, rows, parts, summands.values()):
+        return rows
+    others = {name: values for name, values in summands_of(meanings, cells, MEASURES).items() if name not in summands}
+    found = _are_sums(np.zeros_like(group), rows, parts, summands.values(), others.values())
+    return rows if found else none
+
+
+def _are_sums(
+    group: NDArray[np.int64],
+    rows: NDArray[np.bool_],
+    parts: NDArray[np.bool_],
+    summands: Iterable[tuple[NDArray[np.float64], float]],
+    others: Iterable[NDArray[np.float64]] = (),
+) -> bool:
+    """Return whether all *summands* of *rows*, two numbers or more, are the sums of the *parts* of their group.
+
+    The *others* may be sums too, averages, or people, of whom there are fewer than in all parts together.
+    """
+
+    def sums_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        of_group = np.bincount(group, np.where(parts, np.nan_to_num(values), 0.0), minlength=group.max() + 1)
+        return np.asarray(of_group[group], dtype="float64")
+
+    sums = 0
+    for values, rounding in summands:
         told = rows & (np.nan_to_num(values) != 0)
-        is_sum = np.abs(values - parts)[told] <= rounding * np.abs(values[told])
-        sums, differing = sums + int(is_sum.sum()), differing + int((~is_sum).sum())
-    return rows if sums >= _FEWEST and not differing else none
+        is_sum = np.abs(values - sums_of(values))[told] <= rounding * np.abs(values[told])
+        if not is_sum.all():
+            return False
+        sums += int(is_sum.sum())
+    for values in others:
+        told, known = rows & (np.nan_to_num(values) != 0), values[parts & ~np.isnan(values)]
+        of_parts = sums_of(values)[told]
+        if len(known) and ((values[told] < known.min()) | (values[told] > of_parts * (1 + _ROUNDING))).any():
+            return False
+        sums += int((np.abs(values[told] - of_parts) <= _ROUNDING * np.abs(values[told])).sum())
+    return sums >= _FEWEST
 
 
 def _by_words(
@@ -296,14 +329,30 @@ def _totals_of_one(
         filled = filled_down(column.codes) if are_merged(column.codes) else None
         codes = column.codes if filled is None else filled
         for place in sorted(without_day | with_word):
-            base, has_word = _name_beside(column.texts[place], places)
-            if base is None or not (has_word or place in without_day):
-                continue
             rows = (column.codes == place) & ~mask
-            by = [other for other in texts if other != name and filled_in[other][rows].all()] if rows.any() else []
-            group = groups_of({other: cells[other].codes for other in by}, by, len(mask))
-            found |= _compare(group, rows, (codes == base) & ~mask & ~rows, summands)[0]
+            base, has_word = _name_beside(column.texts[place], places)
+            parts = codes == base if base is not None else None
+            if base is None and place in with_word:
+                parts, has_word = _rows_of_name(column.texts[place], [other for other in texts if other != name], cells)
+            if parts is None or not (has_word or place in without_day) or not rows.any():
+                continue
+            of_rows = [other for other in texts if other != name and filled_in[other][rows].all()]
+            group = groups_of({other: cells[other].codes for other in of_rows}, of_rows, len(mask))
+            found |= _compare(group, rows, parts & ~mask & ~rows, summands)[0]
     return found
+
+
+def _rows_of_name(
+    text: str, others: Sequence[str], cells: Mapping[str, ColumnCells]
+) -> tuple[NDArray[np.bool_] | None, bool]:
+    """Return the rows whose name in another column stands in *text* beside a word of totals: Total Meta, in a week."""
+    name = _folded(WORD_AT_ONE_END.sub("", text))
+    if name and name != _folded(text):
+        for other in others:
+            for place, known in enumerate(cells[other].texts if len(cells[other].distinct) <= _MOST_NAMES else ()):
+                if _folded(known) == name:
+                    return cells[other].codes == place, True
+    return None, False
 
 
 def _folded(text: str) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from gamelens.analysis.files.currency_names import is_currency
 from gamelens.analysis.files.date_parsing import folded_word
+from gamelens.wire.currencies import USD_PER_UNIT
 
 LEXICON: Final[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text(encoding="utf-8"))
 """The words of headers and rows, by topic."""
@@ -35,7 +37,15 @@ _TOTAL: Final = (
 _WHOLE: Final = _any_of(_WORDS["whole"])
 _NOUNS: Final = "countries|regions|territories|campaigns|networks|sources|apps|channels|platforms|formats"
 
-_MORE: Final = r"(?:\s*[:：（].*|\s+\(.*|\s+[–-]\s.*|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
+_CODES: Final = "|".join(sorted(filter(is_currency, USD_PER_UNIT)))
+_UNITS_OF_TIME: Final = _any_of([*LEXICON["week"]["words"], *LEXICON["month"]["words"], *LEXICON["quarter"]["words"]])
+_OF_PERIOD: Final = (
+    rf"\s+(?:(?:{_UNITS_OF_TIME}|w|q|t)\.?\s*\d.*|(?:[ivx]{{1,4}}|\d)\W*\s*(?:{_UNITS_OF_TIME})(?!\w).*)"
+)
+_MORE: Final = (
+    rf"(?:\s+(?-i:{_CODES})(?!\w)|{_OF_PERIOD}|\s*[:：（].*|\s+\(.*|\s+[–-]\s.*"
+    r"|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
+)
 
 PART: Final = re.compile(rf"(?i)\W*(?:{_any_of(LEXICON['row_part']['words'])})(?:[\s:]|(?<=[^\x00-\x7f]))")
 """Begins a name of a part of the row above."""
