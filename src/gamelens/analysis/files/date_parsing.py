@@ -51,7 +51,7 @@ _ISO: Final = re.compile(
     r"(\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?=$|Z| UTC$|[+-]00:00))?)(?:Z| UTC|[+-]00:00)?", re.ASCII
 )
 _UNSEEN: Final = re.compile("[\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
-_ASIDE: Final = re.compile(r"[(（]([^()（）]{1,4})[)）]")
+_REMARK: Final = re.compile(r"[(（]([^()（）]{1,4})[)）]")
 _HOLIDAYS: Final = frozenset("祝休祭振")  # beside a weekday in brackets
 _NUMERALS: Final = frozenset({"i", "ii", "iii", "iv"})
 _OF_MONTH: Final = "分度份분"  # behind an East Asian month: what is billed for it
@@ -148,7 +148,7 @@ def _read_times(
         return _days_beside_serials(texts, serials, field, hints)
     trimmed = [
         _YEAR_WORD.sub("", re.sub(r"\s+", " ", _UNSEEN.sub("", text)).strip().rstrip("."))
-        for text in without_asides(texts, field)
+        for text in without_remarks(texts, field)
     ]
     if (quarters := quarters_of(trimmed)) is not None:
         starts, ends = (np.array(days, dtype="datetime64[us]") for days in zip(*quarters, strict=True))
@@ -184,7 +184,7 @@ def _read_times(
     return ParsedTimes(at, precision, written=written if (written != at).any() else None, note=note)
 
 
-def without_asides(texts: Sequence[str], field: str) -> list[str]:
+def without_remarks(texts: Sequence[str], field: str) -> list[str]:
     """Return *texts* without weekdays in brackets, and without short words there that tell no two days apart.
 
     Raises:
@@ -192,11 +192,11 @@ def without_asides(texts: Sequence[str], field: str) -> list[str]:
     """
     plain, known = [], dict[str, tuple[str, str]]()
     for text in texts:
-        unknown = [inner for inner in _ASIDE.findall(text) if not _is_weekday(inner)]
+        unknown = [inner for inner in _REMARK.findall(text) if not _is_weekday(inner)]
         if any(not _is_word(inner) for inner in unknown):
             plain.append(text)  # as it is: what is in brackets may be a part of the day
             continue
-        bare = _ASIDE.sub(" ", text)
+        bare = _REMARK.sub(" ", text)
         words, first = known.setdefault(bare.strip(), (" ".join(unknown), text))
         if words != " ".join(unknown):
             rule = f"and {text!r} are of one day, and nothing says what is in brackets: "

@@ -19,7 +19,7 @@ from gamelens.analysis.files.date_parsing import (
     folded_word,
     is_order_day_first,
     months_of,
-    without_asides,
+    without_remarks,
 )
 from gamelens.analysis.files.day_ranges import DayRange, in_order, ranges_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
@@ -86,7 +86,7 @@ def dates_of(
         BadQuery: a name is of two months.
     """
     texts = ascii_digits(texts)
-    plain = [" ".join(_UNSEEN.sub(" ", text).split()).strip(" ,") for text in without_asides(texts, field)]
+    plain = [" ".join(_UNSEEN.sub(" ", text).split()).strip(" ,") for text in without_remarks(texts, field)]
     if (parts := month_parts(plain)) is not None:
         return _of_month_parts(texts, parts, field, year, within, {"language": language, "beside": beside})
     if (ranges := ranges_of(plain)) is not None:

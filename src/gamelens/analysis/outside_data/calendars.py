@@ -30,12 +30,12 @@ _MOST_ROWS: Final = 1_000_000
 
 
 def of_each_day(
-    table: OutsideTable, frame: DataFrame, pairs: Mapping[str, str], asked: Collection[str] = ()
+    table: OutsideTable, frame: DataFrame, pairs: Mapping[str, str], chosen: Collection[str] = ()
 ) -> OutsideTable:
     """Return a calendar with a row for each day of its rows, and for each country of *frame* where one says all.
 
     Another table, which has amounts or counts, or whose days are not compared, is returned as it is: a number of a week
-    is none of its days. So a number of a calendar, such as of its days off, is left out, unless it is *asked* for.
+    is none of its days. So a number of a calendar, such as of its days off, is left out, unless it is *chosen*.
 
     Raises:
         BadQuery: a row is struck through or cancelled, and nothing says whether it counts; or its periods have too
@@ -51,7 +51,7 @@ def of_each_day(
     if any(is_datetime64_any_dtype(frame[name]) and column == table.periods.column for name, column in pairs.items()):
         of_days = _spread(table)
         if numbers and of_days is not table:
-            if named := [name for name in numbers if name in asked]:
+            if named := [name for name in numbers if name in chosen]:
                 rule = (
                     f"is a number of several days in {table.source}, and none of each of them: leave it out of columns="
                 )
