@@ -157,7 +157,7 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
 def _which_day(days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> BadQuery:
     """Return the question about several columns of *days*: whether two are a period, or which one is meant."""
     if (pair := _start_and_end(days, meanings, cells)) is not None:
-        rule = "are days, of which one is never after the other, as the first and the last of a period: "
+        rule = "are days, one before the other in every row, as the first and the last of a period: "
         rule += f'roles={{"{pair[0]}": "start", "{pair[1]}": "end"}} takes both as the period of a row, '
         rule += f'roles={{"{pair[1]}": "text"}} if it is no end, which books each row on {pair[0]} alone'
         return BadQuery("other", [*pair], rule)
@@ -169,15 +169,15 @@ def _which_day(days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapp
 def _start_and_end(
     days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
 ) -> tuple[str, str] | None:
-    """Return the two columns of *days* whose rows are periods: no start is after its end, and some are before it."""
-    if len(days) != 2:
+    """Return the two columns of single *days* whose rows may be periods: each start is before its end."""
+    if len(days) != 2 or not all(_is_single(name, meanings, cells) for name in days):
         return None
     first, second = (_days_of(name, meanings, cells) for name in days)
     if first is None or second is None:
         return None
     known = ~np.isnat(first) & ~np.isnat(second)
     for pair, length in ((days, second - first), (days[::-1], first - second)):
-        if (length[known] >= np.timedelta64(0)).all() and (length[known] > np.timedelta64(0)).any():
+        if known.any() and (length[known] > np.timedelta64(0)).all():
             return pair[0], pair[1]
     return None
 
