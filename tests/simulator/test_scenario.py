@@ -312,5 +312,5 @@ print(*names)
 
 
 def test_threads_may_load_their_first_scenario_at_once() -> None:
-    """Two that met a type for the first time ended the interpreter, with msgspec before 0.23."""
+    """Two that met a type for the first time ended the interpreter, with msgspec 0.22."""
     assert run_python("-c", _AT_ONCE).split() == ["calm"] * 6
