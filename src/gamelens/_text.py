@@ -71,6 +71,11 @@ def markdown_table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> s
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def without_accents(text: str) -> str:
+    """Return *text* as letters and signs of their plainest form, without accents (Unicode's NFKD)."""
+    return "".join(part for part in unicodedata.normalize("NFKD", text) if not unicodedata.combining(part))
+
+
 def counted(number: int, word: str) -> str:
     """Return *number* and *word*, in the plural unless it is 1: `1 day`, `1,200 days`."""
     return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
@@ -20,6 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from numpy.typing import NDArray
 
+from gamelens._text import without_accents
 from gamelens.analysis.files.day_ranges import DayRange, in_order, ranges_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.analysis.files.month_parts import MonthPart, month_parts
@@ -219,8 +219,7 @@ def _is_word(inner: str) -> bool:
 
 def folded_word(text: str) -> str:
     """Return a word of a date without case, accents and full stop."""
-    parts = unicodedata.normalize("NFKD", text.casefold())
-    return "".join(part for part in parts if not unicodedata.combining(part)).strip(" .")
+    return without_accents(text.casefold()).strip(" .")
 
 
 def _iso_times(texts: Sequence[str]) -> ParsedTimes | None:

@@ -7,12 +7,12 @@ read as the whole month, and words that nobody knows remain in the month, which 
 from __future__ import annotations
 
 import re
-import unicodedata
 from calendar import monthrange
 from collections.abc import Sequence
 from datetime import date
 from typing import Final, NamedTuple
 
+from gamelens._text import without_accents
 from gamelens.analysis.files.day_ranges import is_range
 
 _ORDINALS: Final = {
@@ -67,7 +67,7 @@ class MonthPart(NamedTuple):
 
 
 def month_parts(texts: Sequence[str]) -> list[MonthPart] | None:
-    """Return the parts of months that *texts* name, some of which may be whole ones; None if none names a part."""
+    """Return the parts of months that *texts* name, which may be whole months; None if all are whole."""
     parts = [_part(text) for text in texts]
     return parts if any((part.first, part.last) != (1, 0) for part in parts) else None
 
@@ -77,8 +77,7 @@ def _part(text: str) -> MonthPart:
         return MonthPart(text[: match.start()].strip(), *_DAYS_OF[str(match.lastgroup)])
     if (match := _DAYS_BEHIND.search(text)) and not is_range(text):
         return MonthPart(text[: match.start()].strip(), int(match["first"]), int(match["last"]))
-    parts = unicodedata.normalize("NFKD", text.casefold())
-    folded = "".join(part for part in parts if not unicodedata.combining(part))
+    folded = without_accents(text.casefold())
     for number, pattern in _FOLDED:
         if match := pattern.search(folded):
             month = re.sub(r"[(\[] *[)\]]", " ", f"{folded[: match.start()]} {folded[match.end() :]}")

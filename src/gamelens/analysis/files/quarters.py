@@ -9,7 +9,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from datetime import date
+from itertools import product
 from typing import Final
+
+from gamelens._text import without_accents
 
 _NUMBER: Final = {"i": 1, "ii": 2, "iii": 3, "iv": 4}
 _WORD: Final = (
@@ -44,16 +47,13 @@ def quarters_of(texts: Sequence[str]) -> list[tuple[date, date]] | None:
 
 
 def _quarter(text: str) -> tuple[date, date] | None:
-    parts = unicodedata.normalize("NFKD", text.casefold())
-    folded = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
+    folded = unicodedata.normalize("NFC", without_accents(text.casefold()))
     folded = " ".join(folded.translate({ord("ı"): "i", ord("ł"): "l", ord("’"): "'"}).split())
-    for form in (form for text_form in (folded, " ".join(text.casefold().split())) for form in _matches(text_form)):
-        said = form["number"]
+    for written, form in product((folded, " ".join(text.casefold().split())), _FORMS):
+        if (match := form.fullmatch(written)) is None:
+            continue
+        said = match["number"]
         number = _NUMBER.get(said) or _IDEOGRAPHS.get(said) or int(said)
-        year = int(form["year"].strip("'")) % 2000 + 2000
+        year = int(match["year"].strip("'")) % 2000 + 2000
         return date(year, 3 * number - 2, 1), date(year + number // 4, 3 * number % 12 + 1, 1)
     return None
-
-
-def _matches(text: str) -> list[re.Match[str]]:
-    return [match for form in _FORMS if (match := form.fullmatch(text))]

@@ -7,6 +7,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+from gamelens._text import without_accents
+
 _BARRED: Final = str.maketrans("łđøı", "ldoi")
 """Letters whose stroke or missing dot is no accent."""
 
@@ -15,8 +17,8 @@ def folded_header(text: str) -> str:
     """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
     text = re.sub(r"(?<!\w)\d+(?:[.,]\d+)? ?%|% ?\d+(?:[.,]\d+)?(?!\w)", " ", text)  # of a tax whose amount it is
-    parts = unicodedata.normalize("NFKD", text.casefold().replace("¢", " cents ").translate(_BARRED))
-    text = unicodedata.normalize("NFC", "".join(part for part in parts if not unicodedata.combining(part)))
+    plain = without_accents(text.casefold().replace("¢", " cents ").translate(_BARRED))
+    text = unicodedata.normalize("NFC", plain)
     return " ".join(re.sub(r"[^\w%/]|_", " ", text).replace("/", " / ").replace("%", " % ").split())
 
 

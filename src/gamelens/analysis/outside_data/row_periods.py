@@ -202,7 +202,7 @@ def step_of_name(source: str) -> str:
 
 
 def _of_file_name(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
-    """Return the day in the name of a file of ranks, rates or stocks: of amounts it may be that of export."""
+    """Return the day in the name of a file of ranks, rates or stocks: amounts may have been exported on it."""
     measures = {meaning.role for meaning in meanings.values()} & MEASURES
     days = days_in_name(grid.source)
     if len(days) != 1 or not measures or not measures <= _OF_SNAPSHOTS:

@@ -42,7 +42,7 @@ _MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _COARSE: Final = 0.05  # of a sum of numbers such as 1.2M
 _FEWEST: Final = 2  # rows that a sum adds up
-_MOST_NAMES: Final = 1_000  # of a column, one of which a total may have
+_MOST_NAMES: Final = 1_000  # of a column; a total may have one of them
 _FEWEST_PAIRS: Final = 3  # values that are each in a row of the whole and in one of a part
 
 

@@ -235,7 +235,7 @@ class _DayFiles:
             self._writers[first] = pq.ParquetWriter(path, SCHEMA, **_FORMAT)
         for places in days:
             rows = pa.concat_tables([block.slice(start, end - start) for block, start, end in places])
-            # The ids of all blocks are not worth one dictionary: the writer makes one of those that occur.
+            # The ids of all blocks are not worth one dictionary: the writer makes one of the ids that occur.
             columns = [
                 column.cast(pa.string()) if field.type == pa.string() else column.unify_dictionaries().combine_chunks()
                 for field, column in zip(SCHEMA, rows.columns, strict=True)
