@@ -176,8 +176,8 @@ def _start_and_end(
     if first is None or second is None:
         return None
     known = ~np.isnat(first) & ~np.isnat(second)
-    for pair, length in ((days, second - first), (days[::-1], first - second)):
-        if known.any() and (length[known] > np.timedelta64(0)).all():
+    for pair, is_before in ((days, first < second), (days[::-1], second < first)):
+        if known.any() and is_before[known].all():
             return pair[0], pair[1]
     return None
 
