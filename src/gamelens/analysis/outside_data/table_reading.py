@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pandas import Series
 from pandas.api.types import is_datetime64_any_dtype
 
+from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
 from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
@@ -416,16 +417,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for column in columns
     ]
     columns = with_ledger_problems(columns, grid.source)
-    publisher = given["network"] if "network" in given else vendor.table.get("publisher") if vendor else None
-    if publisher and not any(column.role == "network" for column in columns) and "publisher" not in grid.columns:
-        only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
-        values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
-        where = vendor.name if vendor and "network" not in given else "the argument"
-        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", where, publisher),)))
-    elif "network" in given:
-        named = next((column.name for column in columns if column.role == "network"), "publisher")
-        step = f'roles={{"{named}": "text"}} if that is something else'
-        raise BadQuery("network", given["network"], f"is not what the column {named} says: leave one out, {step}")
+    publisher = vendor.table.get("publisher") if vendor else None
+    columns += _of_all_rows("network", "publisher", given, columns, grid, known=publisher, vendor=vendor)
+    columns += _of_all_rows("country", "country", given, columns, grid)
     columns += _platforms_of_apps(columns)
     return OutsideTable(
         source=grid.source,
@@ -445,6 +439,37 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _of_all_rows(
+    role: Literal["network", "country"],
+    name: str,
+    given: Mapping[str, Any],
+    columns: Sequence[OutsideColumn],
+    grid: Grid,
+    *,
+    known: str | None = None,
+    vendor: Vendor | None = None,
+) -> list[OutsideColumn]:
+    """Return the column *name* of what all rows have: what the argument says, or what a *vendor* is *known* for; or none.
+
+    Raises:
+        BadQuery: the argument is there, and a column that says it, too.
+    """
+    said = given.get(role, known)
+    there = next((column.name for column in columns if column.role == role), None)
+    if there is not None and role in given:
+        step = f'roles={{"{there}": "text"}} if that is something else'
+        raise BadQuery(role, said, f"is not what the column {there} says: leave one out, {step}")
+    if there is not None or said is None:
+        return []
+    if role == "country" and canonical_name(said, "country") is None:
+        raise BadQuery(role, said, 'is no country: write a name or two letters, "TH"')
+    name = name if name not in grid.columns else f"{name} of all rows"
+    only = pd.CategoricalDtype(pd.Index([said], dtype="str"))
+    values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
+    where = vendor.name if vendor and role not in given else "the argument"
+    return [OutsideColumn(name, role, values, (Evidence(role, where, said),))]
 
 
 def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]) -> list[str]:
