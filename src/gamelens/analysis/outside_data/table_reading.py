@@ -451,7 +451,7 @@ def _of_all_rows(
     known: str | None = None,
     vendor: Vendor | None = None,
 ) -> list[OutsideColumn]:
-    """Return the column *name* of what all rows have: what the argument says, or what a *vendor* is *known* for; or none.
+    """Return the column *name* of what all rows have: by the argument, or as a *vendor* is *known* for it.
 
     Raises:
         BadQuery: the argument is there, and a column that says it, too.
