@@ -178,3 +178,39 @@ def test_the_day_of_ranks_stands_in_the_name_of_the_file(file: WriteFile) -> Non
     assert gl.read_table(gl.read_table(costs).frame.assign(day="2026-10-14")).period == "day"
     names = file("Campaign;Owner\nA;Ada\nB;Ben\n", "names_2026-10-14.csv")
     assert gl.read_table(names).period is None
+
+
+@pytest.mark.parametrize(
+    ("header", "role", "concept"),
+    [
+        ("af_purchase (Sales in USD)", "amount", "income"),
+        ("Purchases (EUR)", "amount", "unnamed"),
+        ("Downloads ($)", "amount", "unnamed"),
+        ("af_purchase (Unique users)", "distinct", "people"),
+        ("af_purchase (Event counter)", "count", "conversions"),
+        ("Clicks (All)", "count", "clicks"),
+        ("conversion_purchases_value_micro", "amount", "unnamed"),
+        ("bid_micros", "price", "price"),
+        ("キャンペーンID", "identifier", "identifier"),
+        ("캠페인ID", "identifier", "identifier"),
+        ("广告组ID", "identifier", "identifier"),
+        ("Estado de la campaña", "text", "description"),
+        ("État de la campagne", "text", "description"),
+        ("キャンペーンのステータス", "text", "description"),
+        ("Kampanya durumu", "text", "description"),
+        ("Статус кампании", "text", "description"),
+    ],
+)
+def test_brackets_and_last_words_say_what_a_column_is(header: str, role: str, concept: str) -> None:
+    """Money, people and identifiers win over the things that stand beside them."""
+    meaning = next(header_meanings(header))
+    assert (meaning.role, meaning.concept) == (role, concept)
+
+
+def test_returns_have_the_sign_of_their_number_alone(file: WriteFile) -> None:
+    """The average price of a report with negative prices and units of returns."""
+    rows = ["2026-11-01,US,9.99,5", "2026-11-01,US,-9.99,-1", "2026-11-01,US,4.99,2"]
+    path = file("\n".join(["Date,Country,Customer Price (USD),Units", *rows, ""]))
+    frame = tidy_frame("new_users", timestamp=["2026-11-01"], country_code=["US"], new_users=[1])
+    joined = gl.join(frame, path, columns=["Customer Price (USD)"]).frame
+    assert joined["Customer Price (USD)"][0] == pytest.approx((9.99 * 5 - 9.99 + 4.99 * 2) / 6)

@@ -240,6 +240,7 @@ def _weighted(
         _one_currency(by, rows, groups)
     values, weights = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in (column, by))
     weights = weights.where(values.notna())
+    values = values.mask((values < 0) & (weights < 0), -values)  # of returns, whose number has the sign already
     totals = (values * weights).groupby(groups).sum(min_count=1), weights.groupby(groups).sum(min_count=1)
     return (totals[0] / totals[1].where(totals[1] != 0)).reset_index(drop=True)
 

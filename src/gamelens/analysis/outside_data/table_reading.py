@@ -56,6 +56,7 @@ from gamelens.analysis.outside_data.repeated_rows import (
     alike_rows,
     are_many,
     export_times,
+    of_one_document,
     repeated_problem,
     repeated_rows,
     restated_problem,
@@ -117,7 +118,7 @@ _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
-_OF_CHARTS: Final = frozenset({"rank", "number", "distinct"})
+_OF_CHARTS: Final = frozenset({"rank", "number", "distinct", "amount"})
 _OF_PLANS: Final = frozenset({"budget", "planned"})
 _FROM_AND_TO: Final = frozenset(
     tuple(map(folded_header, pair.split("|")))
@@ -305,8 +306,9 @@ def _without_repeated_rows(
         return replace(looked, grid=grid.filtered(~repeated, f"{grid.rows_text(repeated)} {are} left out")), {}
     if are_restated:
         return looked, {name: restated_problem(name, repeated, grid) for name in grid.columns}
-    if are_many(repeated, tables) and not is_doubtful:
-        return looked, {name: repeated_problem(name, repeated, grid) for name in grid.columns}
+    document = None if is_list else of_one_document(repeated, looked.meanings, looked.cells)
+    if document is not None or (are_many(repeated, tables) and not is_doubtful):
+        return looked, {name: repeated_problem(name, repeated, grid, document) for name in grid.columns}
     is_one = repeated.sum() == 1
     have = "has the cells of an earlier row and counts" if is_one else "have the cells of earlier rows and count"
     note = f'{grid.rows_text(repeated)} {have}; repeats="skip" leaves {"it" if is_one else "them"} out'

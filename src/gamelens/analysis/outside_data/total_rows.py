@@ -210,8 +210,13 @@ def _by_words(
 
 
 def _with_rounding(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Summands:
-    """Return the numbers that rows of one day add up, with how far their sum may be off: balances are among them."""
-    summands = summands_of(meanings, cells, SUMMANDS | {"stock", "cumulative"})
+    """Return the numbers that rows of one day add up, with how far their sum may be off: balances are among them.
+
+    Without any, they are those that nothing says more of.
+    """
+    summands = summands_of(meanings, cells, SUMMANDS | {"stock", "cumulative"}) or summands_of(
+        meanings, cells, {"number"}
+    )
     is_rounded = {name: not cells[name].is_typed and cells[name].numbers.rounded is not None for name in summands}
     return {name: (values, _COARSE if is_rounded[name] else _ROUNDING) for name, values in summands.items()}
 
