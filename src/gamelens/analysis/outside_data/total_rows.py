@@ -325,7 +325,7 @@ def _totals_of_one(
         with_word = {*column.unlike_names}
         if not without_day | with_word:
             continue
-        places = {folded: place for place, text in enumerate(column.texts) if (folded := _folded(text))}
+        places = {folded: place for place, text in enumerate(column.texts) if (folded := folded_name(text))}
         filled = filled_down(column.codes) if are_merged(column.codes) else None
         codes = column.codes if filled is None else filled
         for place in sorted(without_day | with_word):
@@ -346,28 +346,29 @@ def _rows_of_name(
     text: str, others: Sequence[str], cells: Mapping[str, ColumnCells]
 ) -> tuple[NDArray[np.bool_] | None, bool]:
     """Return the rows whose name in another column stands in *text* beside a word of totals: Total Meta, in a week."""
-    name = _folded(WORD_AT_ONE_END.sub("", text))
-    if name and name != _folded(text):
+    name = folded_name(WORD_AT_ONE_END.sub("", text))
+    if name and name != folded_name(text):
         for other in others:
             for place, known in enumerate(cells[other].texts if len(cells[other].distinct) <= _MOST_NAMES else ()):
-                if _folded(known) == name:
+                if folded_name(known) == name:
                     return cells[other].codes == place, True
     return None, False
 
 
-def _folded(text: str) -> str:
+def folded_name(text: str) -> str:
+    """Return a name in small letters without marks around it."""
     return " ".join(text.casefold().split()).strip(_MARKS)
 
 
 def _name_beside(text: str, places: Mapping[str, int]) -> tuple[int | None, bool]:
     """Return the place of the name that stands beside other words in *text*, and whether these are of a total."""
-    name = _folded(WORD_AT_ONE_END.sub("", text))
-    if name in places and name != _folded(text):
+    name = folded_name(WORD_AT_ONE_END.sub("", text))
+    if name in places and name != folded_name(text):
         return places[name], True
-    folded = _folded(text)
+    folded = folded_name(text)
     ends = [place.start() for place in re.finditer(r"[^\w]+", folded)]
     for part in (*(folded[:end] for end in reversed(ends)), *(folded[end:] for end in ends)):
-        if (name := _folded(part)) in places and len(name) > 1:
+        if (name := folded_name(part)) in places and len(name) > 1:
             return places[name], False
     return None, False
 
