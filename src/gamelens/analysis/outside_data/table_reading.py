@@ -122,6 +122,8 @@ _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _OF_CHARTS: Final = frozenset({"rank", "number", "distinct"})
 _OF_PLANS: Final = frozenset({"budget", "planned"})
+_OF_UNITS: Final = frozenset({"amount", "number", "price"})
+"""Roles that a line beside the table may say to be in thousands."""
 _FROM_AND_TO: Final = frozenset(
     tuple(map(folded_header, pair.split("|")))
     for pair in (
@@ -432,13 +434,20 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(
                 column, evidence=(*column.evidence, says), problem=column.problem or _unit_problem(column, unit)
             )
-        elif column.role in ("amount", "number") and "scale" not in meaning.details and not _is_rounded(cells[name]):
+        elif column.role in _OF_UNITS and "scale" not in meaning.details and not _is_rounded(cells[name]):
             word = "amount" if column.role == "number" else column.money_word
             multiple = multiple_problem(name, word, grid.above)
             column = replace(column, problem=column.problem or multiple)
         columns.append(_in_minor_units(column, unit))
     answered = given.get("leave_out", ())
-    columns = _with_kinds(_with_weights(columns, meanings, cells, marks), answered)
+    columns = _with_weights(columns, meanings, cells, marks)
+    columns = [
+        replace(column, problem=multiple_problem(column.name, "rate", grid.above))
+        if column.name in money and _may_be_multiple(column, meanings[column.name])
+        else column
+        for column in columns
+    ]
+    columns = _with_kinds(columns, answered)
     columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
@@ -956,6 +965,10 @@ def _with_weights(
     summands = {name: column for name, column in usable.items() if column.role in SUMMANDS}
     written = {name: _written(column, cells[name], meanings[name], marks) for name, column in summands.items()}
     counts = {name: shown for name, shown in written.items() if summands[name].role == "count"}
+    units = {column.name: _unit(cells[column.name], meanings[column.name]).scale for column in columns}
+    unit_of = {
+        name: 0.0 if units[name] == 1 and "scale" not in meanings[name].details else units[name] for name in units
+    }
     result = []
     for column in columns:
         meaning, formula = meanings[column.name], None
@@ -967,6 +980,9 @@ def _with_weights(
             shown = _written(column, cells[column.name], meaning, marks)
             tried = [stated] if isinstance(stated, ColumnQuotient) else []
             formula = fitting_formula(shown, written, written if column.concept == "roas" else counts, tried)
+            if column.role == "rate" and not unit_of[column.name] and (formula is None or formula not in tried):
+                scales = {name: unit_of[name] for name, other in summands.items() if other.role == "amount"}
+                column, formula = _in_unit_of_amounts(column, shown, formula, written, counts, scales, tried)
         if formula is not None:
             above, over = summands[formula.numerator], summands[formula.denominator]
             if column.role == "amount":
@@ -981,6 +997,37 @@ def _with_weights(
             column = replace(column, weight=stated)
         result.append(column)
     return result
+
+
+def _in_unit_of_amounts(
+    column: OutsideColumn,
+    shown: Written,
+    formula: ColumnQuotient | None,
+    written: Mapping[str, Written],
+    counts: Mapping[str, Written],
+    scales: Mapping[str, float],
+    tried: Sequence[ColumnQuotient],
+) -> tuple[OutsideColumn, ColumnQuotient | None]:
+    """Return a rate of amounts in thousands, in whose unit its cells are too, with its formula: 천원 an install.
+
+    *formula* is the one of its cells as they are. *scales* are the units of the amounts.
+    """
+    for scale in {scale for scale in scales.values() if scale > 1}:
+        amounts = {name: written[name] for name in scales if scales[name] == scale}
+        scaled = Written(shown.values * scale, shown.places - round(math.log10(scale)))
+        found = fitting_formula(
+            scaled, amounts, counts, [quotient for quotient in tried if quotient.numerator in amounts]
+        )
+        if found is not None and (formula is None or found in tried):
+            evidence = Evidence(f"times {scale:g}", "the unit of", found.numerator)
+            return replace(column, values=scaled.values, evidence=(*column.evidence, evidence)), found
+    return column, formula
+
+
+def _may_be_multiple(column: OutsideColumn, meaning: Meaning) -> bool:
+    """Return whether nothing says in which unit a rate of money is: no argument, and no amount that proves it."""
+    is_proven = isinstance(column.weight, ColumnQuotient) or any("times" in said.says for said in column.evidence)
+    return column.role == "rate" and column.problem is None and "scale" not in meaning.details and not is_proven
 
 
 def _with_kinds(columns: list[OutsideColumn], answered: Collection[str]) -> list[OutsideColumn]:
