@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -28,8 +28,7 @@ from gamelens.analysis.outside_data.roles import (
     header_meanings,
 )
 from gamelens.analysis.outside_data.row_states import state_of_header
-from gamelens.analysis.outside_data.total_rows import are_merged, filled_down
-from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL, TOTAL_AT_ONE_END
+from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2
@@ -197,7 +196,6 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
     """Return *grid* with a row for each second part of *matches*, the value and the *key* of a header."""
     if not matches:
         return grid
-    grid = _with_filled_names(grid, matches)
     names = [*dict.fromkeys(name for _, name in matches.values())]
     headers = {match: header for header, match in matches.items()}
     values = [*dict.fromkeys(value for value, _ in matches.values())]
@@ -222,21 +220,6 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
         parts.append(pa.table(columns))
     cells = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
     return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)), formats=formats)
-
-
-def _with_filled_names(grid: Grid, matches: Collection[str]) -> Grid:
-    """Return *grid* with the names of its first column filled down where cells were merged."""
-    first = grid.columns[0]
-    if first in matches or not grid.is_text(first):
-        return grid
-    distinct, codes = grid.texts(first)
-    is_total = [TOTAL_AT_ONE_END.fullmatch(text) is not None for text in distinct.to_pylist()]
-    filled = filled_down(codes) if are_merged(codes[~np.append(is_total, False)[codes]]) else None
-    if filled is None:
-        return grid
-    column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), distinct)
-    note = f"empty cells of {first} have the value above them"
-    return replace(grid, cells=grid.cells.set_column(0, first, column), notes=(*grid.notes, note))
 
 
 def _as_text(grid: Grid, name: str) -> Any:

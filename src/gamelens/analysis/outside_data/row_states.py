@@ -268,6 +268,11 @@ def state_problem(
     said = " and ".join(f"{_listed(texts)} ({name})" for name, texts in every.items())
     none: dict[str, list[str]] = {name: [] for name in every}
     steps = f"leave_out={every!r} leaves them out, leave_out={none!r} counts all"
+    owed = [text for texts in leave.values() for text in texts if _is_owed(text)]
+    spent = {name: [text for text in leave.get(name, []) if text not in owed] for name in every}
+    if owed and any(spent.values()):  # what is not paid yet is spent, what is cancelled is not
+        left = {name: _named(texts) for name, texts in spent.items()}
+        steps = f"leave_out={left!r} counts what is only not paid yet ({_listed(_named(owed))}), {steps}"
     if not backs:
         return BadQuery(column.name, UNSET, f"counts rows of {said}, which may be no money spent or earned: {steps}")
     word = column.money_word if column.role == "amount" else "cost"
@@ -280,6 +285,16 @@ def state_problem(
         rule = f"counts rows of {said}, which may be no money spent or earned: {steps}; {negative} with leave_out="
         rule += f"{ {name: leave.get(name, []) for name in every}!r} subtracts {', '.join(map(_quoted, texts))}"
     return BadQuery(column.name, UNSET, rule)
+
+
+def _is_owed(text: str | Literal[True]) -> bool:
+    """Return whether a text says that money is spent, and not paid yet."""
+    return text is not ANY and _owed().search(_stem(folded_header(text.strip(_MARKS)))) is not None
+
+
+@cache
+def _owed() -> re.Pattern[str]:
+    return any_phrase(_words()["owed"])
 
 
 def rows_with(column_cells: ColumnCells, text: str | Literal[True]) -> NDArray[np.bool_]:
