@@ -36,7 +36,7 @@ from gamelens.errors import BadQuery
 _IN_CURRENCY: Final = re.compile(
     r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants|importes|valores|importi"
     r"|kwoty|tutarlar|суммы|bedragen|belopp|beløb|částky|ceny|sumy|összegek|sume|ποσά|суми|summat|iznosi)\b"
-    r".*\b(?:in|en|em|w|в|v|i|σε|у|cinsinden)\b|^\W*(?:in|en|em|w|в)\b|金额|金額|금액"
+    r".*\b(?:in|en|em|w|в|v|u|i|σε|у|cinsinden(?:dir)?)\b|^\W*(?:in|en|em|w|в)\b|金额|金額|금액"
 )
 _UNIT_IN_TITLE: Final = re.compile(  # 单位:USD
     r"(?i)单位|單位|単位|단위|\bед(?:иниц\w*|\.)|\bjednostk\w*|\bbirim\w*|\beinheit\w*|\beenheid|\bunidade?s?\b|\bunités?\b"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -15,6 +15,7 @@ from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.date_parsing import NotTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import dates_of
+from gamelens.analysis.files.quarters import quarters_of
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.listed_measures import with_listed_measures
 from gamelens.analysis.outside_data.measure_rows import with_measures_as_columns
@@ -32,6 +33,8 @@ from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2
+_MONTHS: Final = 3  # of a quarter
+_ROUNDING: Final = 0.005
 _FEWEST_NETWORKS: Final = 2
 _FEWEST_WITHOUT_YEAR: Final = 3
 _NO_DAY: Final = re.compile(r"\D*|\d{1,7}|\d{9,}")
@@ -103,6 +106,8 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     cells = {name: ColumnCells(grid, name) for name in grid.columns}
     numbers = [name for name in grid.columns if cells[name].may_be_number or not len(cells[name].distinct)]
     days = [name for name in days if name in numbers]
+    sums = {name: parts for name in days if len(parts := _months_of_quarter(name, days, cells)) >= _FEWEST_DAYS}
+    days = [name for name in days if name not in sums]
     forecasts = [name for name in days if state_of_header(name) == "expected"]
     if len(forecasts) < len(days):  # 11 (forecast) beside 10
         days = [name for name in days if name not in forecasts]
@@ -113,13 +118,14 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
         matches = {name: (match["value"].strip(), match["day"]) for name, match in headers.items() if name in numbers}
     if len({day for _, day in matches.values()}) < _FEWEST_DAYS:
         return grid, {}
-    others = [name for name in grid.columns if name not in matches]
+    others = [name for name in grid.columns if name not in matches and name not in sums]
     filled = [name for name in others if name in numbers and len(cells[name].distinct)]
     planned = [name for name in filled if name in forecasts]
     dropped = [name for name in filled if name not in planned and _is_of_all(name, cells, vendor)]
     notes = [f"{', '.join(dropped)} left out: a number of all days, and days are columns"] if dropped else []
+    notes += [f"{name} left out: it adds up {', '.join(parts)} in every row" for name, parts in sums.items()]
     notes += [f"{', '.join(planned)} left out: no amounts of days that were, by their brackets"] if planned else []
-    dropped += planned
+    dropped += [*planned, *sums]
     names = ["name" if name == corner else name for name in grid.columns]
     kept = replace(grid, cells=grid.cells.rename_columns(names), notes=(*grid.notes, *notes))
     kept = replace(kept, cells=kept.cells.drop_columns(dropped))
@@ -130,6 +136,32 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     if (turned := with_measures_as_columns(kept, days_of, key)) is not None:
         return turned, {key: said}
     return _long(kept, matches, key), {key: said}
+
+
+def _months_of_quarter(header: str, days: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[str]:
+    """Return the headers of months between which a quarter is their sum in every row, beside Oct, Nov and Dec."""
+    if not _is_quarter(header):
+        return []
+    months = [name for name in days if not _is_quarter(name)]
+    beside = days.index(header)
+    before = [name for name in days[:beside] if name in months][-_MONTHS:]
+    behind = [name for name in days[beside + 1 :] if name in months][:_MONTHS]
+    values = cells[header].likely_numbers
+    for parts in (before, behind):
+        if len(parts) < _FEWEST_DAYS or np.isnan(values).all():
+            continue
+        added = np.nansum([cells[name].likely_numbers for name in parts], axis=0)
+        if (
+            np.abs(values - added)[~np.isnan(values)] <= _ROUNDING * np.maximum(np.abs(added), 1)[~np.isnan(values)]
+        ).all():
+            return parts
+    return []
+
+
+def _is_quarter(header: str) -> bool:
+    with suppress(BadQuery):
+        return any(quarters_of([text]) is not None for text in (header.strip(), f"{header.strip()} 2026"))
+    return False
 
 
 def _with_networks_in_rows(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:

@@ -1,0 +1,51 @@
+"""What stands beside the numbers: a quarter among months, a currency in a rate's header, words of two meanings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gamelens as gl
+
+WriteFile = Callable[..., Path]
+
+
+@pytest.mark.parametrize(
+    ("months", "quarter"),
+    [("Okt 2026;Nov 2026;Dez 2026", "Q4 2026"), ("oct.-26;nov.-26;déc.-26", "T4"), ("2026-10;2026-11;2026-12", "Q4")],
+)
+def test_a_quarter_beside_its_months_is_their_total(file: WriteFile, months: str, quarter: str) -> None:
+    rows = ["Budget 2026 (EUR)", f"Netzwerk;{months};{quarter}", "Meta;10;20;35;65", "Moloco;1;2;4;7", "Unity;5;6;7;18"]
+    table = gl.read_table(file("\n".join(rows)), header_row=2)
+    assert (table.period, len(table.rows)) == ("month", 9)
+    assert any(note.startswith(f"{quarter} left out: ") for note in table.notes)
+
+
+@pytest.mark.parametrize(
+    ("title", "currency"),
+    [
+        ("Presupuesto 2026 – Real; importes en €", "EUR"),
+        ("Gastos 2026, real vs plan; importes en €", "EUR"),
+        ("Valores em real brasileiro", "BRL"),
+        ("Valores em reais", "BRL"),
+        ("Svi iznosi u evrima, iznosi u EUR", "EUR"),
+        ("Tutarlar avro cinsindendir", "EUR"),
+        ("Všechny částky v EUR", "EUR"),
+        ("Бюджет, все суммы в евро", "EUR"),
+    ],
+)
+def test_a_line_names_a_currency_or_what_was_spent(file: WriteFile, title: str, currency: str) -> None:
+    """Real is what was spent, beside a plan, and a currency only with its country or in the plural."""
+    path = file(f'"{title}"\n\nDate,Network,Cost\n2026-10-01,Meta,5\n2026-10-13,Moloco,6\n')
+    assert gl.read_table(path).column("Cost").currency == currency
+
+
+def test_the_header_of_a_rate_names_the_currency_of_the_amount_that_it_is_made_of(file: WriteFile) -> None:
+    rows = ["Dzień;Źródło reklam;Przychody;eCPM (zł);Wyświetlenia", "2026-10-01;AdMob;12,50;5,00;2500"]
+    rows += ["2026-10-02;AdMob;9,00;4,50;2000", "2026-10-03;Meta;21,00;7,00;3000", "2026-10-04;Meta;3,20;3,20;1000"]
+    table = gl.read_table(file("\n".join(rows)))
+    assert table.column("Przychody").currency == "PLN"
+    left = gl.read_table(file("\n".join(rows).replace("21,00", "24,00")))  # it is not made of it
+    assert left.column("Przychody").currency is None
