@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import gamelens as gl
+from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
 
 WriteFile = Callable[..., Path]
 
@@ -49,3 +53,30 @@ def test_the_header_of_a_rate_names_the_currency_of_the_amount_that_it_is_made_o
     assert table.column("Przychody").currency == "PLN"
     left = gl.read_table(file("\n".join(rows).replace("21,00", "24,00")))  # it is not made of it
     assert left.column("Przychody").currency is None
+
+
+@pytest.mark.parametrize("month", ["Oktober 2026", "2026-10", "Q4 2026"])
+def test_a_month_among_days_is_named_with_its_row(file: WriteFile, month: str) -> None:
+    rows = [f"{day:02}.10.2026,Deutschland,{day}" for day in range(11, 17)]
+    path = file("\n".join(["Datum,Land,Umsatz (EUR)", *rows, f"{month},Österreich,4"]))
+    installs = tidy_frame("new_users", timestamp=["2026-10-11", "2026-10-12"], new_users=[10, 20])
+    with pytest.raises(BadQuery, match=f"in row 8 of .* most others are days: leave_out=.*{month}") as refused:
+        gl.join(installs, path)
+    assert refused.value.field == "Datum"
+    assert gl.read_table(path, leave_out={"Datum": [month]}).period == "day"
+
+
+@pytest.mark.parametrize(
+    ("header", "debit", "credit"), [("Dr/Cr", "Dr", "Cr"), ("S/H", "S", "H"), ("借/贷", "借", "贷"), ("D/H", "D", "H")]
+)
+def test_the_sides_of_a_ledger_are_signs(file: WriteFile, header: str, debit: str, credit: str) -> None:
+    """The answer that is offered keeps the unit and the currency that were given before."""
+    rows = ["(in Lakhs)", "", f"Date,Vendor,Cost,{header}"]
+    rows += [f"2026-10-0{k},V{k},{10 * k},{credit if k == 3 else debit}" for k in range(1, 6)]
+    path = file("\n".join(rows))
+    given = {"Cost": {"role": "cost", "scale": 100000, "currency": "INR"}}
+    with pytest.raises(BadQuery, match="counts rows of both sides of a ledger") as refused:
+        outside_data.in_dollars(path, rate=1.0, roles=given)
+    offered = re.search(r"roles=(.*?\}\}\}) subtracts", refused.value.rule)
+    assert offered is not None
+    assert outside_data.in_dollars(path, rate=1.0, roles=eval(offered[1]))["spend"].sum() == 90e5
