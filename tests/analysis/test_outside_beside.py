@@ -28,6 +28,16 @@ def test_a_quarter_beside_its_months_is_their_total(file: WriteFile, months: str
 
 
 @pytest.mark.parametrize(
+    ("title", "concept"), [("广告消耗日报", "cost"), ("売上日報", "income"), ("広告費日報", "cost")]
+)
+def test_a_title_says_what_the_numbers_of_days_are(file: WriteFile, title: str, concept: str) -> None:
+    """A daily report of spend is no day."""
+    table = gl.read_table(file(f"{title},,\n,,\n国家,2026-10-01,2026-10-02\n美国,5,7\n日本,8,9\n"), currency="CNY")
+    column = table.column("value")
+    assert (column.role, column.concept, column.values.sum()) == ("amount", concept, 29)
+
+
+@pytest.mark.parametrize(
     ("title", "currency"),
     [
         ("Presupuesto 2026 – Real; importes en €", "EUR"),

@@ -17,6 +17,7 @@ from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import dates_of
 from gamelens.analysis.files.quarters import quarters_of
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.listed_measures import with_listed_measures
 from gamelens.analysis.outside_data.measure_rows import with_measures_as_columns
 from gamelens.analysis.outside_data.roles import (
@@ -25,6 +26,7 @@ from gamelens.analysis.outside_data.roles import (
     Evidence,
     Meaning,
     Vendor,
+    concepts_in,
     find_header,
     header_meanings,
 )
@@ -131,11 +133,13 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     kept = replace(kept, cells=kept.cells.drop_columns(dropped))
     key = next(name for name in ("day", "day of header", "\0day") if name not in names)
     first = next(iter(matches))
-    said = Meaning("day", Evidence("day", "headers", first))
+    said = {key: Meaning("day", Evidence("day", "headers", first))}
+    if value == "value" and (titled := _money_of_title(grid.above)) is not None and value not in grid.columns:
+        said[value] = titled
     days_of = {name: day for name, (part, day) in matches.items() if part == value}
     if (turned := with_measures_as_columns(kept, days_of, key)) is not None:
-        return turned, {key: said}
-    return _long(kept, matches, key), {key: said}
+        return turned, {key: said[key]}
+    return _long(kept, matches, key), said
 
 
 def _months_of_quarter(header: str, days: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[str]:
@@ -209,6 +213,17 @@ def _is_range(header: str) -> bool:
 
 def _measures(text: str) -> bool:
     return next((meaning.role for meaning in header_meanings(text)), "text") in MEASURES
+
+
+def _money_of_title(lines: Sequence[str]) -> Meaning | None:
+    """Return the amount that a title names between words for its report: 广告消耗日报, a daily report of spend."""
+    for line in lines:
+        known = [concept for concept, _, _ in concepts_in(folded_header(line))]
+        money = {concept.name for concept in known if concept.name in ("cost", "income")}
+        if len(money) == 1 and not any(concept.role in MEASURES - {"amount"} for concept in known):
+            (name,) = money
+            return Meaning("amount", Evidence("amount", "a line beside the table", line), name)
+    return None
 
 
 def _measure_of_corner(grid: Grid, cells: Mapping[str, ColumnCells]) -> str | None:
