@@ -108,8 +108,8 @@ def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
     headers = {name: [name] * len(grid.rows) for name in quoted}
     changed = []
     for row in np.flatnonzero(~is_day).tolist():
-        called = _headers_again(grid, row, quoted, vendor)
-        if any(of_rows[row] != called.get(name, of_rows[row]) for name, of_rows in headers.items()):
+        called = _headers_again(grid, row, {name: of_rows[row] for name, of_rows in headers.items()}, vendor)
+        if called and is_day[row:].any():
             changed.append(int(grid.rows[row]))
         for name, header in called.items():
             headers[name][row:] = [header] * (len(grid.rows) - row)
@@ -122,17 +122,17 @@ def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
     return grid.filtered(is_day, *notes)
 
 
-def _headers_again(grid: Grid, row: int, quoted: Sequence[str], vendor: Vendor | None) -> dict[str, str]:
-    """Return the headers of *quoted* columns that a row has again, or has the units of, as they hold below it."""
+def _headers_again(grid: Grid, row: int, quoted: Mapping[str, str], vendor: Vendor | None) -> dict[str, str]:
+    """Return what a row calls *quoted* columns, with the headers they have above it, where that is something else."""
     first = str(grid.cells.column(grid.columns[0])[row].as_py() or "").strip()
     found = {}
-    for name in quoted:
+    for name, header in quoted.items():
         text = str(grid.cells.column(name)[row].as_py() or "").strip()
-        quote = quote_in(name, vendor)
-        if quote_in(text, vendor) is not None:
+        quote = quote_in(header, vendor)
+        if quote is not None and text and _UNITS.fullmatch(first) and _POWER.fullmatch(text):
+            text = f"{text} {quote.currency}"
+        if quote_in(text, vendor) not in (None, quote):
             found[name] = text
-        elif quote is not None and text and _UNITS.fullmatch(first) and _POWER.fullmatch(text):
-            found[name] = f"{text} {quote.currency}"
     return found
 
 

@@ -51,6 +51,8 @@ _DAY_IN_NAME: Final = re.compile(r"(?<!\d)(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])[-_.]?
 _OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
 """Roles of numbers that are of a moment."""
 _MOST_NAMED: Final = 20  # texts in a step
+_MOST_READ: Final = 1_000  # texts that are looked at one by one
+_FEW: Final = 0.25  # of the texts, months among days
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
 
@@ -273,7 +275,7 @@ def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid
     """Return the days that the column *name* says."""
     read = column_cells.times_with(meaning.details)
     if isinstance(read, BadQuery):
-        return _none(grid, _odd_day(column_cells, grid) or read)
+        return _none(grid, _odd_day(column_cells, grid) or _longer_among_days(column_cells, grid) or read)
     at = read.at
     known = np.unique(at[~np.isnat(at)])
     if (problem := _midnight_elsewhere(column_cells, read, "day")) is not None:
@@ -386,6 +388,27 @@ def _odd_day(column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
     rule = f"in row {row} is not a day, and most others are{beside}: "
     rule += f"leave_out={ {column_cells.name: column_cells.odd_times}!r} leaves the {leaves} out"
     return BadQuery(column_cells.name, first, rule)
+
+
+def _longer_among_days(column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
+    """Return the exception for a few months or quarters among days, with what leaves their rows out."""
+    texts = column_cells.named[:_MOST_READ]
+    longer = [text for text in texts if _precision(text) in ("month", "period")]
+    if not longer or len(longer) > len(texts) * _FEW:
+        return None
+    rows = np.logical_or.reduce([column_cells.rows_of(text) for text in longer])
+    one = "a month" if _precision(longer[0]) == "month" else "a period"
+    rule = f"in {grid.rows_text(rows)} is {one}, and most others are days: "
+    rule += f"leave_out={ {column_cells.name: longer}!r} leaves {'it' if rows.sum() == 1 else 'them'} out, "
+    return BadQuery(column_cells.name, longer[0], f"{rule}which may add up the days")
+
+
+def _precision(text: str) -> str | None:
+    """Return what a text alone names, None where it names nothing for sure."""
+    try:
+        return read_times([text], field="day").precision
+    except BadQuery:
+        return None
 
 
 def _midnight_elsewhere(column_cells: ColumnCells, read: ParsedTimes, role: str) -> BadQuery | None:

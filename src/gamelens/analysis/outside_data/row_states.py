@@ -23,6 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.debits_and_credits import credits_among
 from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.roles import (
@@ -249,8 +250,8 @@ def state_problem(
     for stated in found:
         of_text = {text: values[rows_with(cells[stated.name], text)] for text in (*stated.states, *stated.codes)}
         if stated.codes:
-            if all(numbers.any() for numbers in of_text.values()):
-                return _codes_problem(column.name, stated)
+            if stated.name not in (subtracted or ()) and all(numbers.any() for numbers in of_text.values()):
+                return _codes_problem(column, stated, meanings[column.name])
             continue
         counted_texts = [text for text, state in stated.states.items() if state != "back" and of_text[text].any()]
         is_above = {text: (of_text[text] >= 0).all() and of_text[text].any() for text in of_text}
@@ -275,9 +276,8 @@ def state_problem(
         steps = f"leave_out={left!r} counts what is only not paid yet ({_listed(_named(owed))}), {steps}"
     if not backs:
         return BadQuery(column.name, UNSET, f"counts rows of {said}, which may be no money spent or earned: {steps}")
-    word = column.money_word if column.role == "amount" else "cost"
     subtracts = {name: _named(texts) for name, texts in backs.items()}
-    negative = f'roles={{"{column.name}": {{"role": "{word}", "negative": {subtracts!r}}}}}'
+    negative = _negative(column, meanings[column.name], subtracts)
     texts = [text for of_column in backs.values() for text in of_column]
     if not leave:
         rule = f"is above 0 in {counted(rows_back, 'row')} of {said}: {negative} subtracts them, {steps}"
@@ -478,13 +478,29 @@ def _state_within(words: str) -> State | None:
     return next((state for state in _STATES if longest in _words()[state]), None)
 
 
-def _codes_problem(column: str, stated: StatedRows) -> BadQuery:
+def _negative(column: OutsideColumn, meaning: Meaning, subtracts: Mapping[str, Sequence[str]]) -> str:
+    """Return the argument that subtracts the rows of some texts, with the scale and the currency that are given."""
+    word = column.money_word if column.role == "amount" else "cost"
+    given = [f'"{said}": {meaning.details[said]!r}, ' for said in ("scale", "currency") if said in meaning.details]
+    stated = "".join(given) if meaning.evidence.where == "the argument" else ""
+    return f'roles={{"{column.name}": {{"role": "{word}", {stated}"negative": {dict(subtracts)!r}}}}}'
+
+
+def _codes_problem(column: OutsideColumn, stated: StatedRows, meaning: Meaning) -> BadQuery:
     first, *others = stated.codes
     rule = f"counts rows of {', '.join(map(_quoted, stated.codes))} ({stated.name}) as one, and nothing says what they "
-    rule += f'are: leave_out={{"{stated.name}": {others!r}}} leaves {first!r} alone, '
+    sides = credits_among(stated.codes)
+    if sides is not None:
+        debit, credit = sides
+        back = debit if column.concept == "income" else credit
+        rule = f"counts rows of both sides of a ledger, {debit!r} and {credit!r} ({stated.name}), as one: "
+        rule += f"{_negative(column, meaning, {stated.name: [back]})} subtracts {back!r}, "
+    else:
+        rule += "are: "
+    rule += f'leave_out={{"{stated.name}": {others!r}}} leaves {first!r} alone, '
     if len(others) == 1:
         rule += f'leave_out={{"{stated.name}": {[first]!r}}} leaves {others[0]!r} alone, '
-    return BadQuery(column, UNSET, rule + f'leave_out={{"{stated.name}": []}} counts all')
+    return BadQuery(column.name, UNSET, rule + f'leave_out={{"{stated.name}": []}} counts all')
 
 
 @cache

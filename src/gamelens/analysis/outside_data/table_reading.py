@@ -442,7 +442,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(column, problem=column.problem or multiple)
         columns.append(_in_minor_units(column, unit))
     answered = given.get("leave_out", ())
-    columns = _with_weights(columns, meanings, cells, marks)
+    columns = _with_currencies_of_rates(_with_weights(columns, meanings, cells, marks))
     columns = [
         replace(column, problem=multiple_problem(column.name, "rate", grid.above))
         if column.name in money and _may_be_multiple(column, meanings[column.name])
@@ -1024,6 +1024,24 @@ def _in_unit_of_amounts(
             evidence = Evidence(f"times {scale:g}", "the unit of", found.numerator)
             return replace(column, values=scaled.values, evidence=(*column.evidence, evidence)), found
     return column, formula
+
+
+def _with_currencies_of_rates(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
+    """Return *columns*, amounts of no known currency in the one of the rates that they prove: eCPM (R$) of earnings."""
+    said: dict[str, dict[str, OutsideColumn]] = {}
+    for rate in columns:
+        is_quotient = rate.role == "rate" and isinstance(rate.weight, ColumnQuotient)
+        if is_quotient and rate.currency is not None and rate.money_problem is None:
+            said.setdefault(rate.weight.numerator, {})[rate.currency] = rate  # type: ignore[union-attr]
+    found = []
+    for column in columns:
+        rates = said.get(column.name, {})
+        if column.role == "amount" and column.currencies is None and len(rates) == 1:
+            ((code, rate),) = rates.items()
+            evidence = (*column.evidence, Evidence(code, "the currency of", rate.name))
+            column = replace(column, currencies=rate.currencies, evidence=evidence, money_problem=None)
+        found.append(column)
+    return found
 
 
 def _may_be_multiple(column: OutsideColumn, meaning: Meaning) -> bool:
