@@ -108,6 +108,17 @@ def test_a_range_over_the_days_of_other_rows_is_asked_about(file: WriteFile) -> 
         outside_data.in_dollars(path)
     left = outside_data.in_dollars(path, leave_out={"Day": ["2026-10-01 - 2026-10-02"]})
     assert left["spend"].sum() == 150
+    assert outside_data.in_dollars(path, leave_out={"Day": []})["spend"].sum() == 300
+
+
+def test_bookings_of_other_names_are_no_totals_of_a_day(file: WriteFile) -> None:
+    """A day of one channel and a range of another; a range without a name is asked about."""
+    rows = ["Meta;2026-10-01;100", "TV;2026-10-01 - 2026-10-07;900", "Radio;2026-10-03;40"]
+    path = file("\n".join(["Channel;Day;Cost (USD)", *rows, ""]), "costs.csv")
+    assert outside_data.in_dollars(path)["spend"].sum() == 1040
+    path = file("\n".join(["Channel;Day;Cost (USD)", *rows, ";2026-10-01 - 2026-10-03;155", ""]), "costs.csv")
+    with pytest.raises(BadQuery, match="stands for several days, and other rows for one of them"):
+        outside_data.in_dollars(path)
 
 
 def test_headers_of_networks_are_rows(file: WriteFile) -> None:
