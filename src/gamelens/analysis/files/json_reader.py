@@ -166,7 +166,8 @@ def _records_of_object(whole: Mapping[str, Any]) -> _Records:
         return _Records([], [], [])
     ((start, rows),) = lists
     inner = _tried(_records_within(rows), rows)
-    around, numbers = [], []
+    around: list[tuple[str, ...]] = []
+    numbers: list[tuple[str, ...]] = []
     for way, value in _inside(whole):
         if isinstance(value, list) or value is None:
             continue
