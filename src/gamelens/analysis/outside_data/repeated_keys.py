@@ -201,7 +201,11 @@ def _are_proven(
             parts = ordinary & (filled == base)
             if base is None or parts.sum() < _FEWEST or not (column.codes[parts] < 0).any():
                 continue
-            sums = [(float(of[row]), float(np.nansum(of[parts]))) for of in values if not np.isnan(of[row]) and of[row]]
+            sums = [
+                (float(known[row]), float(np.nansum(known[parts])))
+                for known in values
+                if known[row] > 0 or known[row] < 0
+            ]
             is_sum = any(abs(total - added) <= _ROUNDING * abs(total) for total, added in sums)
             confirmed += is_sum
             contradicted += not is_sum and row != len(filled) - 1
