@@ -116,7 +116,7 @@ def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
     words = "names currencies or units, and is" if (~is_day).sum() == 1 else "name currencies or units, and are"
     notes = [f"{grid.rows_text(~is_day)} {words} left out"]
     if changed:
-        grid = _by_their_headers(grid, headers)
+        grid = _with_columns_of_headers(grid, headers)
         listed = ", ".join(map(str, changed))
         notes.append(f"the units of {'row' if len(changed) == 1 else 'rows'} {listed} hold for the rates below")
     return grid.filtered(is_day, *notes)
@@ -136,7 +136,7 @@ def _headers_again(grid: Grid, row: int, quoted: Mapping[str, str], vendor: Vend
     return found
 
 
-def _by_their_headers(grid: Grid, headers: Mapping[str, Sequence[str]]) -> Grid:
+def _with_columns_of_headers(grid: Grid, headers: Mapping[str, Sequence[str]]) -> Grid:
     """Return *grid* with a column for each of the *headers* that its columns have in any row."""
     cells = grid.cells.drop_columns([*headers])
     for header in dict.fromkeys(header for of_rows in headers.values() for header in of_rows):

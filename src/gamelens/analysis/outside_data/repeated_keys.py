@@ -66,9 +66,9 @@ def with_repeated_keys(grid: Grid, stated: Mapping[str, Any]) -> tuple[Grid, dic
         return grid, {}
     has_total = _rows_with_totals(columns)
     every = np.logical_or.reduce([*has_total.values()])
-    is_possible = _are_told_apart(columns, blank, every)
+    is_possible = _have_unlike_names(columns, blank, every)
     filled_codes: dict[str, Codes] = {}
-    questions: dict[str, BadQuery] = {}
+    problems: dict[str, BadQuery] = {}
     before: list[Codes] = []
     is_laid_out = False  # a column of names before this one is filled
     for column in columns:
@@ -86,7 +86,7 @@ def with_repeated_keys(grid: Grid, stated: Mapping[str, Any]) -> tuple[Grid, dic
                 if column.role not in TIMES:  # days are filled once they are read
                     filled_codes[column.name] = filled
             elif is_layout and filled is not None and (codes[~every] < 0).sum() >= (codes[~every] >= 0).sum():
-                questions[column.name] = _question(column, grid, every)
+                problems[column.name] = _blank_key_problem(column, grid, every)
                 codes = filled
         before.append(codes)
     cells, notes = grid.cells, []
@@ -95,7 +95,7 @@ def with_repeated_keys(grid: Grid, stated: Mapping[str, Any]) -> tuple[Grid, dic
             values = pa.DictionaryArray.from_arrays(pa.array(found, mask=found < 0), column.distinct)
             cells = cells.set_column(column.place, column.name, values)
             notes.append(f"empty cells of {column.name} have the value above them")
-    return replace(grid, cells=cells, notes=(*grid.notes, *notes)), questions
+    return replace(grid, cells=cells, notes=(*grid.notes, *notes)), problems
 
 
 def _naming_columns(grid: Grid) -> list[_Names]:
@@ -136,7 +136,7 @@ def _rows_with_totals(columns: Sequence[_Names]) -> dict[str, RowMask]:
     return found
 
 
-def _are_told_apart(columns: Sequence[_Names], blank: Sequence[_Names], totals: RowMask) -> bool:
+def _have_unlike_names(columns: Sequence[_Names], blank: Sequence[_Names], totals: RowMask) -> bool:
     """Return whether the names of all ordinary rows differ once the blank ones are filled."""
     names = {}
     for column in columns:
@@ -201,7 +201,11 @@ def _are_proven(
             parts = ordinary & (filled == base)
             if base is None or parts.sum() < _FEWEST or not (column.codes[parts] < 0).any():
                 continue
-            sums = [(float(of[row]), float(np.nansum(of[parts]))) for of in values if not np.isnan(of[row]) and of[row]]
+            sums = [
+                (float(known[row]), float(np.nansum(known[parts])))
+                for known in values
+                if known[row] > 0 or known[row] < 0
+            ]
             is_sum = any(abs(total - added) <= _ROUNDING * abs(total) for total, added in sums)
             confirmed += is_sum
             contradicted += not is_sum and row != len(filled) - 1
@@ -231,7 +235,7 @@ def _name_of_total(
     return int(filled[above[-1]]) if len(above) else None
 
 
-def _question(column: _Names, grid: Grid, totals: RowMask) -> BadQuery:
+def _blank_key_problem(column: _Names, grid: Grid, totals: RowMask) -> BadQuery:
     role = column.role if column.role in KEYS else "text"
     said = [{column.name: {"role": role, FILLED_DOWN: is_filled}} for is_filled in (True, False)]
     rows = grid.rows_text((column.codes < 0) & ~totals)
