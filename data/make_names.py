@@ -28,6 +28,9 @@ BETWEEN = """
 of the th st nd rd de del le d er den der dne г р r roku gada m a ngay nam ค ศ พ tanggal tahun
 """
 """What else stands in dates, folded: articles, endings of numbers, words for day and year."""
+THREE_LETTERS = {"ru": {9: "сен", 11: "ноя"}}
+THREE_LETTERS |= {"uk": {4: "кві", 5: "тра", 6: "чер", 8: "сер", 10: "жов", 11: "лис", 12: "гру"}}
+"""Months as people and pivot tables abbreviate them, where the CLDR has four letters."""
 OTHER_NAMES = """
 AE UAE; BN Brunei Darussalam; BO Bolivia, Plurinational State of; BQ Caribbean Netherlands; CD DR Congo;
 CD Congo, the Democratic Republic of the; CD Democratic Republic of the Congo; CG Congo; CG Republic of the Congo;
@@ -127,6 +130,9 @@ def words_of_dates() -> dict[str, object]:
                 for name in locale.days[use][width].values():
                     weekdays[language] |= {folded_word(name), folded_word(name + behind)}
     months["sept"][9].add("en")
+    for language, shorter in THREE_LETTERS.items():
+        for number, name in shorter.items():
+            months[folded_word(name)][number].add(language)
     known = {name: min(of) for name, of in months.items() if len(of) == 1 and not name.isdigit()}
     several = {
         name: {language: number for number, languages in of.items() for language in languages}

@@ -682,3 +682,24 @@ def test_amounts_without_days_have_no_times(tmp_path: Path) -> None:
     dollars = outside_data.in_dollars(path)
     assert "timestamp" not in dollars
     assert dollars["spend"].tolist() == [1500.0]
+
+
+def test_costs_without_a_day_are_said_to_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "costs.csv"
+    path.write_text("Date,Network,Cost (USD)\n2026-11-01,Meta,5\n2026-11-01,Google Ads,3\n,Meta,7\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"7\.00 of 15\.00 USD are left out: row 4 of costs\.csv without a day"):
+        costs = cost_per_install(split_installs(), "install_publisher", spend=path)
+    assert costs["spend"].sum() == 8.0
+    assert any("row 4 of costs.csv without a day" in said for said in Receipt.of(costs.attrs).warnings)
+
+
+def test_costs_of_a_whole_period_stay_whatever_their_names(tmp_path: Path) -> None:
+    """A name that the frame lacks stands by itself, and counts in the whole."""
+    path = tmp_path / "costs.csv"
+    path.write_text("Network,Cost (USD)\nMeta,5\nGoogle Ads - UAC,7\n", encoding="utf-8")
+    costs = cost_per_install(split_installs("all"), "install_publisher", spend=path)
+    assert (
+        dict(zip(costs["install_publisher"].astype("object"), costs["spend"], strict=True))["Google Ads - UAC"] == 7.0
+    )
+    with pytest.warns(UserWarning, match="'Google Ads - UAC', which install_publisher does not have"):
+        assert cost_per_install(split_installs("all"), spend=path)["spend"].tolist() == [12.0]

@@ -10,6 +10,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads, health
+from gamelens.analysis.ads.canonical_names import countries_in
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_json import VENDOR_FORMATS
 from gamelens.simulator.scenarios.game_profile import Network
@@ -213,3 +214,20 @@ def test_series_of_other_dimensions_keep_their_names() -> None:
     """A country called like a network is a country."""
     column = pd.Series(["unity", "IN"], name="country_code")
     assert ads.canonical_values(column) is column
+
+
+@pytest.mark.parametrize(
+    ("text", "codes"),
+    [
+        ("holidays_DE_2026.csv", ["DE"]),
+        ("Federal holidays, United States of America", ["US"]),
+        ("Jours fériés en Côte d'Ivoire", ["CI"]),
+        ("public holidays in South Korea and Japan", ["JP", "KR"]),
+        ("วันหยุดธนาคารในประเทศไทย ประจำปี 2569", ["TH"]),
+        ("中国法定节假日", ["CN"]),
+        ("in no it at us", []),
+        ("NBP table A, 2026", []),
+    ],
+)
+def test_a_title_names_countries(text: str, codes: list[str]) -> None:
+    assert sorted(countries_in(text).values()) == codes

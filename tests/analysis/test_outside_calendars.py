@@ -152,3 +152,48 @@ def test_a_row_of_very_many_days_is_refused(file: WriteFile) -> None:
     path = file("Start,End,Country,Event\n" + "1990-01-01,9000-01-01,US,Forever\n2026-11-01,2026-11-02,DE,x\n")
     with pytest.raises(BadQuery):
         gl.join(_installs(), path)
+
+
+OF_GERMANY = {("11-03", "DE"): "Reformation"}
+
+
+@pytest.mark.parametrize(
+    ("above", "name"),
+    [
+        ("Feiertage in Deutschland 2026,\n", "days.csv"),
+        ("วันหยุดในประเทศเยอรมนี,\n", "days.csv"),
+        ("ドイツの祝日,\n", "days.csv"),
+        ("", "holidays_DE_2026.csv"),
+    ],
+)
+def test_a_title_with_a_country_is_asked_about(file: WriteFile, above: str, name: str) -> None:
+    """Each step of the question leads on: to that country, or to all."""
+    path = file(f"{above}Date,Holiday\n2026-11-03,Reformation\n", name)
+    with pytest.raises(BadQuery, match=r'names DE: country="DE" takes .*, on=\{"timestamp": "Date"\} for all'):
+        gl.join(_installs(), path)
+    assert _events(gl.join(_installs(), path, country="DE").frame, "Holiday") == OF_GERMANY
+    of_all = gl.join(_installs(), path, on={"timestamp": "Date"}).frame
+    assert _events(of_all, "Holiday") == OF_GERMANY | {("11-03", "US"): "Reformation"}
+    assert gl.join(_installs(countries=("DE",)), path).frame["Holiday"].notna().sum() == 1
+
+
+def test_a_calendar_of_no_country_says_that_it_holds_in_all(file: WriteFile) -> None:
+    joined = gl.join(_installs(), file("Date,Event\n2026-11-03,Sale\n"))
+    assert joined.frame["Event"].notna().sum() == 2
+    assert any(
+        'names no country, and holds in all of the frame: country="..."' in said for said in joined.report.warnings
+    )
+
+
+def test_the_country_of_all_rows_is_a_key(file: WriteFile) -> None:
+    """Costs of one market are of its rows alone, whatever a column of that name holds."""
+    path = file("Date,Cost (EUR)\n2026-11-03,5\n2026-11-04,6\n")
+    frame = gl.join(_installs(), path, country="Deutschland").frame
+    assert set(frame.loc[frame["Cost (EUR)"].notna(), "country_code"]) == {"DE"}
+    assert "country: the argument (DE)" in str(gl.read_table(path, country="DE"))
+    with pytest.raises(BadQuery, match="is no country: write a name or two letters"):
+        gl.read_table(path, country="Nowhere")
+    with pytest.raises(BadQuery, match=r'is not what the column Land says: .* roles=\{"Land": "text"\}'):
+        gl.read_table(file("Date,Land,Cost (EUR)\n2026-11-03,DE,5\n"), country="US")
+    table = gl.read_table(file("Date,country,Cost (EUR)\n2026-11-03,x,5\n"), country="US", roles={"country": "text"})
+    assert [column.name for column in table.of_role("country")] == ["country of all rows"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -170,3 +173,79 @@ def test_names_that_are_no_times_are_no_exports(tmp_path: Path, header: str) -> 
     path.write_text("\n".join([f"{header},Date,Network,Installs", *rows, ""]), encoding="utf-8")
     problem = gl.read_table(path).column("Installs").problem
     assert problem is None or "another" not in str(problem)
+
+
+INVOICES = [
+    (1, "RE-2026-101", "2026-11-02", "Meta", 120.5, "paid"),
+    (2, "RE-2026-102", "2026-11-03", "Moloco", 80.0, "paid"),
+    (3, "RE-2026-103", "2026-11-04", "Meta", 61.25, "cancelled"),
+    (4, "RE-2026-104", "2026-11-05", "Unity", 44.0, "paid"),
+    (5, "RE-2026-105", "2026-11-06", "Liftoff", 39.9, "paid"),
+    (6, "RE-2026-102", "2026-11-03", "Moloco", 80.0, "paid"),
+    (7, "RE-2026-106", "2026-11-07", "Adjust", 15.0, "paid"),
+]
+
+
+@pytest.mark.parametrize("number", ["No.", "Lfd. Nr.", "Sıra", "#", "Lp.", "Zeile"])
+@pytest.mark.parametrize("below", ["", ",,,Total,299.40,\n"])
+def test_an_invoice_that_is_there_twice_is_asked_about(file: WriteFile, number: str, below: str) -> None:
+    """The numbers of the rows say nothing of them, also where one of them is left out or a total has none."""
+    rows = "\n".join(",".join(map(str, row)) for row in INVOICES)
+    path = file(f"{number},Invoice,Date,Supplier,Net (EUR),Status\n{rows}\n{below}", "invoices.csv")
+    decided = {"leave_out": {"Status": ["cancelled"]}, "rate": {"EUR": 1.0}, "amount": "Net (EUR)"}
+    with pytest.raises(BadQuery, match=r"row 7 of invoices.csv repeats an earlier row, with its Invoice: repeats="):
+        outside_data.in_dollars(path, **decided)
+    assert outside_data.in_dollars(path, repeats="skip", **decided)["spend"].sum() == pytest.approx(299.4)
+    with pytest.warns(UserWarning, match=r"is 299\.4, its rows add up to 379\.4") if below else nullcontext():
+        assert outside_data.in_dollars(path, repeats="keep", **decided)["spend"].sum() == pytest.approx(379.4)
+
+
+PROFIT = """
+2026-07,{earned},IAP,900,990
+2026-07,{earned},Ads,340,310
+2026-07,Total {earned},,1240,1300
+2026-07,{spent},UA,520,500
+2026-07,{spent},Art,36,31
+2026-07,Total {spent},,556,531
+2026-07,EBITDA,,684,769
+2026-08,{earned},IAP,910,950
+2026-08,{earned},Ads,350,330
+2026-08,Total {earned},,1260,1280
+2026-08,{spent},UA,530,560
+2026-08,{spent},Art,40,44
+2026-08,Total {spent},,570,604
+2026-08,EBITDA,,690,676
+,YTD Total {earned},,2500,2580
+"""
+
+
+@pytest.mark.parametrize(
+    ("earned", "spent"),
+    [
+        ("Revenue", "Operating cost"),
+        ("Umsatz", "Kosten"),
+        ("Einnahmen", "Ausgaben"),
+        ("Доходы", "Расходы"),
+        ("Gelir", "Gider"),
+    ],
+)
+def test_income_beside_costs_is_asked_about(file: WriteFile, earned: str, spent: str) -> None:
+    """Each step of the question leads to one of them, without what is neither."""
+    path = file("Month,Category,Line,Budget (EUR),Actual (EUR)" + PROFIT.format(earned=earned, spent=spent))
+    given = {"amount": "Actual (EUR)", "rate": {"EUR": 1.0}}
+    with pytest.raises(BadQuery, match=f"holds {earned} beside {spent}, by Category") as refused:
+        outside_data.in_dollars(path, **given)
+    for kept, expected in ((spent, 1135), (earned, 2580)):
+        step = re.search(rf"leave_out=(\{{[^}}]*\}}) leaves {kept} alone", str(refused.value))
+        assert step is not None
+        left = outside_data.in_dollars(path, leave_out=ast.literal_eval(step[1]), **given)
+        assert left["spend"].sum() == expected
+
+
+def test_parts_of_numbers_that_nothing_names_are_left_out(file: WriteFile) -> None:
+    """A plan with a month in each column, whose subtotals are sums of the rows above."""
+    rows = ["Meta,US,10,20", "Meta,DE,5,7", "Subtotaal Meta,,15,27", "Unity,US,4,9", "Unity,DE,3,2"]
+    path = file("\n".join(["Kanaal,Land,Okt 2026,Nov 2026", *rows, "Subtotaal Unity,,7,11", "Totaal,,22,38", ""]))
+    table = gl.read_table(path)
+    assert table.columns[-1].role == "number"
+    assert table.frame[table.columns[-1].name].sum() == 60

@@ -247,3 +247,34 @@ def test_a_bank_that_buys_and_sells_is_asked_which(name: str, roles: dict[str, s
     with pytest.raises(BadQuery, match=r"roles=\{"):
         DailyRates(SAMPLES / name)
     assert _rate(gl.read_table(SAMPLES / name, roles=roles), code, "2026-10-01") == pytest.approx(rate)
+
+
+BANK = ["Data;1 USD;1 EUR;{0} {1}", "2026-10-29;3.60;4.20;0.0240", "2026-10-30;3.62;4.22;0.0242"]
+
+
+@pytest.mark.parametrize(
+    ("again", "since"),
+    [
+        ("Data;1 USD;1 EUR;100 JPY", "2026-11-02;3.64;4.24;2.44"),
+        ("Data;100 JPY;1 EUR;1 USD", "2026-11-02;2.44;4.24;3.64"),
+        ("Data;1 USD;1 EUR;1 JPY", "2026-11-02;3.64;4.24;0.0244"),
+        ("Liczba jednostek;1;1;100", "2026-11-02;3.64;4.24;2.44"),
+    ],
+)
+def test_headers_among_rates_hold_for_the_rates_below(file: WriteFile, again: str, since: str) -> None:
+    """A bank quotes other units, or in another order, from a day on."""
+    path = file("\n".join([*BANK, again, since, since.replace("02;", "03;", 1), ""]).format("1", "JPY"))
+    table = gl.read_table(path)
+    assert "row 4 of table.csv names currencies or units, and is left out" in table.notes
+    with pytest.raises(BadQuery, match="none of US dollars"):  # the bank's own currency is not known
+        DailyRates(gl.read_table(file("Data;1 EUR;1 JPY\n2026-10-29;4.20;0.0240\n")))
+    assert _rate(table, "JPY", "2026-10-30") == pytest.approx(0.0242 / 3.62)
+    assert _rate(table, "JPY", "2026-11-03") == pytest.approx(0.0244 / 3.64)
+    assert _rate(table, "EUR", "2026-11-03") == pytest.approx(4.24 / 3.64)
+
+
+def test_rates_that_jump_are_of_other_units(file: WriteFile) -> None:
+    """No row says it, and no currency falls to an eighth in a day."""
+    rows = ["date,usd_per_try", "2026-10-29,0.0206", "2026-10-30,0.0205", "2026-11-02,2.05", ""]
+    with pytest.raises(BadQuery, match=r"0\.0205 dollars for one TRY on 2026-10-30 and 2\.05 on 2026-11-02"):
+        _rate(file("\n".join(rows)), "TRY", "2026-11-02")

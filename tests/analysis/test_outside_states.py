@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -460,3 +462,35 @@ def test_a_number_with_a_currency_in_its_header_is_an_amount(tmp_path: Path, hea
 def column_rate(currency: str | None) -> float:
     """Return a rate of US dollars near the usual one."""
     return {"INR": 0.012, "RUB": 0.011, "PLN": 0.27, "EUR": 1.1}[str(currency)]
+
+
+@pytest.mark.parametrize(
+    ("proforma", "unpaid", "cancelled"),
+    [
+        ("Pro forma invoice", "Unpaid", "Cancelled"),
+        ("Facture proforma", "Non payée", "Annulée"),
+        ("Fattura proforma", "Da pagare", "Annullata"),
+        ("Proforma-Rechnung", "Überfällig", "Storniert"),
+        ("Díjbekérő", "Fizetetlen", "Törölve"),
+        ("プロフォーマ", "未払い", "キャンセル"),
+        ("Счёт-проформа", "Не оплачен", "Отменён"),
+    ],
+)
+def test_what_is_only_not_paid_is_offered_apart_from_what_is_not_spent(
+    file: Callable[..., Path], proforma: str, unpaid: str, cancelled: str
+) -> None:
+    """The first answer counts the invoice that is not paid yet, and leaves out what its invoice bills again."""
+    rows = [
+        f"2026-10-01,{proforma},Meta,100,Paid",
+        "2026-10-09,Invoice,Meta,100,Paid",
+        f"2026-10-12,Invoice,Moloco,40,{unpaid}",
+        f"2026-10-14,Invoice,Unity,7,{cancelled}",
+    ]
+    path = file("\n".join(["Date,Document type,Vendor,Net cost (EUR),Payment status", *rows]))
+    with pytest.raises(BadQuery, match="counts what is only not paid yet") as refused:
+        outside_data.in_dollars(path, rate={"EUR": 1.0})
+    first = re.search(r"leave_out=(\{.*?\}) counts what", refused.value.rule)
+    assert first is not None
+    left = eval(first[1])
+    assert left == {"Document type": [proforma], "Payment status": [cancelled]}
+    assert outside_data.in_dollars(path, rate={"EUR": 1.0}, leave_out=left)["spend"].sum() == 140

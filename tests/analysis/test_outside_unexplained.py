@@ -108,6 +108,17 @@ def test_a_range_over_the_days_of_other_rows_is_asked_about(file: WriteFile) -> 
         outside_data.in_dollars(path)
     left = outside_data.in_dollars(path, leave_out={"Day": ["2026-10-01 - 2026-10-02"]})
     assert left["spend"].sum() == 150
+    assert outside_data.in_dollars(path, leave_out={"Day": []})["spend"].sum() == 300
+
+
+def test_bookings_of_other_names_are_no_totals_of_a_day(file: WriteFile) -> None:
+    """A day of one channel and a range of another; a range without a name is asked about."""
+    rows = ["Meta;2026-10-01;100", "TV;2026-10-01 - 2026-10-07;900", "Radio;2026-10-03;40"]
+    path = file("\n".join(["Channel;Day;Cost (USD)", *rows, ""]), "costs.csv")
+    assert outside_data.in_dollars(path)["spend"].sum() == 1040
+    path = file("\n".join(["Channel;Day;Cost (USD)", *rows, ";2026-10-01 - 2026-10-03;155", ""]), "costs.csv")
+    with pytest.raises(BadQuery, match="stands for several days, and other rows for one of them"):
+        outside_data.in_dollars(path)
 
 
 def test_headers_of_networks_are_rows(file: WriteFile) -> None:
@@ -178,3 +189,39 @@ def test_the_day_of_ranks_stands_in_the_name_of_the_file(file: WriteFile) -> Non
     assert gl.read_table(gl.read_table(costs).frame.assign(day="2026-10-14")).period == "day"
     names = file("Campaign;Owner\nA;Ada\nB;Ben\n", "names_2026-10-14.csv")
     assert gl.read_table(names).period is None
+
+
+@pytest.mark.parametrize(
+    ("header", "role", "concept"),
+    [
+        ("af_purchase (Sales in USD)", "amount", "income"),
+        ("Purchases (EUR)", "amount", "unnamed"),
+        ("Downloads ($)", "amount", "unnamed"),
+        ("af_purchase (Unique users)", "distinct", "people"),
+        ("af_purchase (Event counter)", "count", "conversions"),
+        ("Clicks (All)", "count", "clicks"),
+        ("conversion_purchases_value_micro", "amount", "unnamed"),
+        ("bid_micros", "price", "price"),
+        ("キャンペーンID", "identifier", "identifier"),
+        ("캠페인ID", "identifier", "identifier"),
+        ("广告组ID", "identifier", "identifier"),
+        ("Estado de la campaña", "text", "description"),
+        ("État de la campagne", "text", "description"),
+        ("キャンペーンのステータス", "text", "description"),
+        ("Kampanya durumu", "text", "description"),
+        ("Статус кампании", "text", "description"),
+    ],
+)
+def test_brackets_and_last_words_say_what_a_column_is(header: str, role: str, concept: str) -> None:
+    """Money, people and identifiers win over the things that stand beside them."""
+    meaning = next(header_meanings(header))
+    assert (meaning.role, meaning.concept) == (role, concept)
+
+
+def test_returns_have_the_sign_of_their_number_alone(file: WriteFile) -> None:
+    """The average price of a report with negative prices and units of returns."""
+    rows = ["2026-11-01,US,9.99,5", "2026-11-01,US,-9.99,-1", "2026-11-01,US,4.99,2"]
+    path = file("\n".join(["Date,Country,Customer Price (USD),Units", *rows, ""]))
+    frame = tidy_frame("new_users", timestamp=["2026-11-01"], country_code=["US"], new_users=[1])
+    joined = gl.join(frame, path, columns=["Customer Price (USD)"]).frame
+    assert joined["Customer Price (USD)"][0] == pytest.approx((9.99 * 5 - 9.99 + 4.99 * 2) / 6)

@@ -324,3 +324,10 @@ def test_a_join_says_what_a_running_total_is(file: WriteFile) -> None:
     frame = tidy_frame("new_users", timestamp=["2026-11-01", "2026-11-02"], new_users=[5, 6])
     report = gl.join(frame, path, columns=[HEADER]).report
     assert any("is a running total, which has all days before" in warning for warning in report.warnings)
+
+
+def test_an_identifier_is_no_running_total(file: WriteFile) -> None:
+    """Its steps of nothing are no amounts of a day, however many digits it has."""
+    rows = [f"2026-11-{day:02},1807342215553{name},{name * day % 7 + 3}" for name in (101, 102) for day in range(1, 15)]
+    table = gl.read_table(file("\n".join(["Date,Placement reference,Conversions", *rows, ""])))
+    assert [column.role for column in table.columns][1] != "cumulative"

@@ -49,6 +49,10 @@ _OTHERWISE: Final = re.compile(
 )
 """Brackets that say that the players of a name came by themselves: these are no part of a spelling."""
 _CODE: Final = re.compile(r"(?:.*[(\[]\s*)?([A-Za-z]{2})(?:\s*[)\]]|\s+-\s.*)?|.*\s-\s+([A-Z]{2})")
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, kana and Chinese characters."""
+_MOST_WORDS: Final = 4
+"""Words of the name of a country, such as United States of America."""
 _INTEGRATION: Final = re.compile(r"(?:[_\s-]+(?:int|sdk|bidding|s2s))+$", re.IGNORECASE)
 _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|Network|Bidding|SDK)$", re.IGNORECASE)
 
@@ -128,6 +132,30 @@ def canonical_name(text: str, kind: NameKind) -> str | None:
     """Return the canonical name of *text*, None if no table lists it or it says nothing."""
     found = _listed(text, kind)
     return found[0] if found else None
+
+
+def countries_in(text: str) -> dict[str, str]:
+    """Return the countries that a title or the name of a file names: two letters by the words of *text*.
+
+    Names are words of any language, or part of a text in a script without spaces. Two letters count in capitals alone.
+    """
+    names, found = _countries(), dict[str, str]()
+    words = re.findall(r"[^\W_]+", text)
+    place = 0
+    while place < len(words):
+        for length in range(min(_MOST_WORDS, len(words) - place), 0, -1):
+            phrase = " ".join(words[place : place + length])
+            is_code = len(phrase) <= 3 and phrase.isascii()
+            if (code := names.get(folded_country(phrase))) and (not is_code or phrase.isupper()):
+                found[phrase] = code
+                place += length - 1
+                break
+        place += 1
+    folded = folded_country(text) if _UNSPACED.search(text) else ""
+    for name in sorted((name for name in names if _UNSPACED.match(name)), key=len, reverse=True) if folded else ():
+        if name in folded:
+            found[name], folded = names[name], folded.replace(name, " ")
+    return found
 
 
 def named_for(frame: DataFrame, by: str | Sequence[str] | None) -> DataFrame:

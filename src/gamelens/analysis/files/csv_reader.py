@@ -336,10 +336,10 @@ def _cells(
 
 
 def _without_bare_separators(content: bytes, separator: str, uneven: list[Any]) -> bytes | None:
-    """Return *content* with lines of separators alone as empty lines, None if no row of another length is one."""
-    if not any(not row.text.strip(f"{separator} \t\r\n") for row in uneven):
+    """Return *content* with lines of separators and empty quoted cells as empty lines, None if no uneven row is one."""
+    if not any(not row.text.replace('""', "").strip(f"{separator} \t\r\n") for row in uneven):
         return None
-    emptied = re.sub(rb"(?m)^[ \t%b]+\r?$" % re.escape(separator.encode()), b"", content)
+    emptied = re.sub(rb'(?m)^(?:[ \t%b]|"")+\r?$' % re.escape(separator.encode()), b"", content)
     return emptied if emptied != content else None
 
 

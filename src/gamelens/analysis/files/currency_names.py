@@ -27,8 +27,12 @@ _MEANT: Final[dict[str, Currencies]] = {
 }
 CURRENCY_NAMES: Final = frozenset(_MEANT)
 """Symbols and names of currencies, in small letters."""
+_ALSO_ACTUAL: Final = frozenset({"real"})
+"""Names of currencies that mean what was spent, beside what was planned, in headers and titles: Presupuesto - Real."""
 _SPELLED: Final = "|".join(
-    re.escape(name) for name in _MEANT if len(name) > 2 and name.isascii() and name[-1].isalpha()
+    re.escape(name)
+    for name in sorted(_MEANT, key=len, reverse=True)
+    if len(name) > 2 and name.isascii() and name[-1].isalpha() and name not in _ALSO_ACTUAL
 )
 _NAMES: Final = re.compile(rf"(?<![^\W_])(?:{_SPELLED})(?![^\W_])")
 _SIGNS: Final = re.compile(r"[A-Z]{0,3}[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
@@ -80,10 +84,12 @@ def currencies_in(text: str, *, is_header: bool = False) -> Currencies:
     found |= {currencies_of(sign) or currencies_of(sign[-1]) for sign in _SIGNS.findall(text)}
     found |= {currencies_of(name) for name in _NAMES.findall(text.casefold())} if not found else set()
     found -= {NO_CURRENCY}
+    inner_texts = [_MULTIPLE.sub("", inner).strip() for inner in BRACKETS.findall(text)]
+    inner_texts = [inner for inner in inner_texts if inner.casefold() not in _ALSO_ACTUAL]
     if is_header and not found:
-        found |= {currencies_of(_MULTIPLE.sub("", inner).strip()) for inner in BRACKETS.findall(text)} - {NO_CURRENCY}
+        found |= {currencies_of(inner) for inner in inner_texts} - {NO_CURRENCY}
     if is_header and not found:  # beside what is said of the tax: (円・税抜), (TL, KDV hariç)
-        parts = [_MULTIPLE.sub("", part) for inner in BRACKETS.findall(text) for part in _BETWEEN.split(inner)]
+        parts = [part for inner in inner_texts for part in _BETWEEN.split(inner) if part.casefold() not in _ALSO_ACTUAL]
         found |= {currencies_of(part) for part in parts if len(part) > 1 or not part.isascii()} - {NO_CURRENCY}
     if not found:  # in letters that are no ASCII; one of them alone is a currency in a header only
         words = [word for word in re.split(r"[\s,/:：()（）\[\]【】]+", text) if not word.isascii()]

@@ -8,15 +8,20 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
+
+from pandas import DataFrame, json_normalize
 
 from gamelens.analysis.files.csv_reader import opened, unpacked, utf8
 from gamelens.errors import BadQuery
 
 _TOP_BYTES: Final = 1 << 12
 _COMPACT_DAY: Final = re.compile(r"20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_NUMBER: Final = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
+_MOST_TRIED: Final = 200  # objects that the code of a refusal is tried on
 _MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
@@ -50,7 +55,7 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
         if rows is None:
             return None
         read = f"[json.loads(line) for line in {_reads(path)}.splitlines() if line.strip()]"
-        step = f"pd.json_normalize({read}{(inner := _records_within(rows)).arguments})"
+        inner = _records_within(rows)
     elif isinstance(whole, list):
         rows, numbers = whole, [*range(1, len(whole) + 1)]
         if not rows or not all(isinstance(row, dict) for row in rows):
@@ -60,16 +65,14 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
             raise BadQuery(
                 "other", path.name, f"is a JSON array of something else than objects, which are no rows: {step}"
             )
-        step = f"pd.json_normalize(json.loads({_reads(path)}){(inner := _records_within(rows)).arguments})"
+        read, inner = f"json.loads({_reads(path)})", _records_within(rows)
     elif isinstance(whole, dict):
         rows, numbers = [whole], [1]
-        step = f"pd.json_normalize(json.loads({_reads(path)}){(inner := _records_within(rows)).arguments})"
-        if all(isinstance(value, list) for value in whole.values()) and not inner.path:  # a list for each column
-            step = f"pd.DataFrame(json.loads({_reads(path)}))"
+        read, inner = f"json.loads({_reads(path)})", _records_of_object(whole)
     else:
         raise BadQuery("other", path.name, "is JSON without objects, which would be its rows")
     if any(isinstance(value, (dict, list)) and value for row in rows for value in row.values()):
-        raise _nested(path, step, inner)
+        raise _nested(path, read, rows if whole is None else whole, inner)
     return JsonRows([{key: _cell(value) for key, value in row.items()} for row in rows], numbers)
 
 
@@ -108,9 +111,11 @@ def _begins_like_json(path: Path) -> bool:
 
 
 class _Records(NamedTuple):
-    """Where the rows of nested objects are: the path to their list, and of what stands once for several of them.
+    """Where the rows of nested objects are, and what stands once for several of them.
 
-    *names* tell rows apart, such as their day; *numbers* are of all of them together.
+    *start* is the way to their list in the one object of a file, *path* the way from there to the innermost lists.
+    *names* tell rows apart, such as their day; *around* are texts of the one object, such as the currency. *numbers*
+    are of several rows together.
     """
 
     path: list[str]
@@ -118,18 +123,60 @@ class _Records(NamedTuple):
     numbers: list[str]
     is_complete: bool = True
     is_distinct: bool = True
+    start: tuple[str, ...] = ()
+    around: Mapping[tuple[str, ...], str] = MappingProxyType({})
 
-    @property
-    def arguments(self) -> str:
-        """What `pd.json_normalize` is told."""
-        if not self.path:
-            return ""
-        told = f', record_path="{self.path[0]}"' if len(self.path) == 1 else f", record_path={self.path!r}"
+    def code(self, read: str) -> str:
+        """Return the code that makes a frame of what *read* reads."""
+        opened_as = f"(data := {read})" if self.around else read
+        told = "".join(f"[{key!r}]" for key in self.start)
+        if self.path:
+            told += f', record_path="{self.path[0]}"' if len(self.path) == 1 else f", record_path={self.path!r}"
         if self.names:
             told += f", meta={[name[0] if len(name) == 1 else name for name in self.names]!r}"
             told += "" if self.is_complete else ', errors="ignore"'
             told += "" if self.is_distinct else ', meta_prefix="outer "'
-        return told
+        beside = {name: "data" + "".join(f"[{key!r}]" for key in way) for way, name in self.around.items()}
+        listed = ", ".join(f"{name!r}: {value}" for name, value in beside.items())
+        return f"pd.json_normalize({opened_as}{told})" + (f".assign(**{{{listed}}})" if beside else "")
+
+    def frame(self, data: Any) -> DataFrame:
+        """Return the frame that the code makes of *data*.
+
+        Raises:
+            KeyError, TypeError, ValueError: the objects are not all built like this.
+        """
+        rows = data
+        for key in self.start:
+            rows = rows[key]
+        found = json_normalize(
+            rows,
+            record_path=self.path or None,
+            meta=[name[0] if len(name) == 1 else name for name in self.names] or None,
+            errors="raise" if self.is_complete else "ignore",
+            meta_prefix=None if self.is_distinct else "outer ",
+        )
+        return found.assign(**dict.fromkeys(self.around.values(), ""))
+
+
+def _records_of_object(whole: Mapping[str, Any]) -> _Records:
+    """Return where the rows are in the one object of a file, with the texts that stand beside their list."""
+    lists = [found for found in _inside(whole) if isinstance(found[1], list)]
+    if len(lists) != 1:
+        return _Records([], [], [])
+    ((start, rows),) = lists
+    inner = _tried(_records_within(rows), rows)
+    around: list[tuple[str, ...]] = []
+    numbers: list[tuple[str, ...]] = []
+    for way, value in _inside(whole):
+        if isinstance(value, list) or value is None:
+            continue
+        (around if _tells_apart(way[-1], value) else numbers).append(way)
+    of_rows = {*inner.frame(rows[:_MOST_TRIED]).columns}
+    named = {way: ".".join(way) for way in around}
+    named = {way: f"outer {name}" if name in of_rows else name for way, name in named.items()}
+    left = [*map(".".join, numbers), *(".".join((*start, name)) for name in inner.numbers)]
+    return inner._replace(start=start, around=named, numbers=left)
 
 
 def _records_within(rows: list[dict[str, Any]]) -> _Records:
@@ -156,6 +203,34 @@ def _records_within(rows: list[dict[str, Any]]) -> _Records:
     return _Records(path, [[*name] for name in names], [*numbers], is_complete, is_distinct)
 
 
+def _runs(inner: _Records, data: Any) -> bool:
+    """Return whether the code for *data* makes a frame, tried on its first objects."""
+    try:
+        return len(inner.frame(_beginning(data, inner.start)).columns) > 0
+    except (KeyError, TypeError, ValueError, IndexError):
+        return False
+
+
+def _beginning(data: Any, way: Sequence[str]) -> Any:
+    """Return *data* with the first objects of the list at the end of a *way* alone."""
+    if isinstance(data, list):
+        return data[:_MOST_TRIED]
+    return {**data, way[0]: _beginning(data[way[0]], way[1:])} if way else data
+
+
+def _tried(inner: _Records, data: Any) -> _Records:
+    """Return *inner* as far as its code runs: without names of objects that lists within others cannot reach."""
+    if _runs(inner, data):
+        return inner
+    kept: list[list[str]] = []
+    for name in inner.names:
+        if _runs(inner._replace(names=[*kept, name]), data):
+            kept.append(name)
+    left = [".".join(name) for name in inner.names if name not in kept]
+    found = inner._replace(names=kept, numbers=[*inner.numbers, *left])
+    return found if _runs(found, data) else _Records([], [], [], start=inner.start)
+
+
 def _inside(row: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Yield the path and the value of what an object and those within it hold: texts, numbers, lists of objects."""
     for key, value in row.items():
@@ -169,7 +244,8 @@ def _tells_apart(key: str, value: Any) -> bool:
     """Return whether a value is a name or a day, and no number of all rows below it."""
     if isinstance(value, int) and not isinstance(value, bool):
         return key.casefold().endswith("id") or _COMPACT_DAY.fullmatch(str(value)) is not None
-    return isinstance(value, (str, bool))
+    is_written = isinstance(value, str) and _NUMBER.fullmatch(value) and not _COMPACT_DAY.fullmatch(value)
+    return isinstance(value, (str, bool)) and (not is_written or key.casefold().endswith("id"))
 
 
 def _reads(path: Path) -> str:
@@ -184,14 +260,19 @@ def _reads(path: Path) -> str:
     return f'pathlib.Path({name!r}).read_text("utf-8")'
 
 
-def _nested(path: Path, step: str, inner: _Records) -> BadQuery:
+def _nested(path: Path, read: str, data: Any, inner: _Records) -> BadQuery:
+    is_by_column = isinstance(data, dict) and all(isinstance(value, list) for value in data.values())
+    if is_by_column and not inner.start:  # a list for each column
+        step = f"pd.DataFrame({read})"
+    else:
+        inner = _tried(inner, data)
+        step = inner.code(read)
     modules = ["json", *(module for module in ("gzip", "pathlib", "zipfile") if f"{module}." in step)]
-    rule = f"is JSON whose objects hold others, which have no columns: import {', '.join(modules)} "
-    if inner.path and inner.numbers:
+    rule = "is JSON whose objects hold others, which have no columns"
+    if (inner.path or inner.start) and inner.numbers:
         listed = ", ".join(map(repr, inner.numbers))
-        rule += f"(without {listed}, once for several rows, which meta= would repeat) "
-    rule += f"and pass gl.read_table({step})"
-    return BadQuery("other", path.name, rule)
+        rule += f" (nor has what stands once for several rows, {listed})"
+    return BadQuery("other", path.name, f"{rule}: import {', '.join(modules)} and pass gl.read_table({step})")
 
 
 def _cell(value: Any) -> Any:

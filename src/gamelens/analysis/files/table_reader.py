@@ -36,6 +36,8 @@ from gamelens.receipts import RECEIPT, Receipt
 
 STRUCK: Final = "struck through"
 """The column that says yes of the rows of a sheet that are struck through, if there are some."""
+HIDDEN: Final = "hidden"
+"""The column that leave_out= names for the rows that a sheet hides."""
 _TEXTS: Final = (".csv", ".tsv", ".txt")
 _UNSEEN: Final = "[\u200e\u200f\u061c]"
 _JSON: Final = (".json", ".jsonl", ".ndjson")
@@ -43,6 +45,7 @@ _SUFFIXES: Final = (*_TEXTS, *_JSON, ".csv.gz", ".txt.gz", ".zip", ".parquet", "
 _OF_PANDAS: Final = frozenset({".xml", ".html", ".feather", ".orc"})
 _FEWEST_BESIDE: Final = 2  # columns of a table beside another, and rows that only one of them has
 _FEWEST_WORDS: Final = 3  # of a sentence
+_MOST_MERGED: Final = 4  # cells that a note names
 _MOST_BELOW: Final = 20  # rows of notes below a table
 _DIGITS: Final = re.compile(r"\d")
 _NO_RECEIPT: Final = Receipt()
@@ -65,6 +68,7 @@ class Grid:
         notes: what was left out.
         header_row: the row of a file that names the columns.
         cells_above: the cells of the lines above the header.
+        hidden: the numbers of rows that a sheet hides.
     """
 
     source: str
@@ -77,6 +81,7 @@ class Grid:
     notes: tuple[str, ...] = ()
     header_row: int = 1
     cells_above: tuple[Sequence[Any], ...] = ()
+    hidden: frozenset[int] = frozenset()
 
     @property
     def columns(self) -> list[str]:
@@ -282,6 +287,7 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         every_row = page.rows or [()]
         place = header_place(every_row) if header_row is None else min(header_row, len(every_row)) - 1
         header, *rows = every_row[place:]
+        rows, merged = _with_merged_cells(rows, page.merged, header, place + 2)
         columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
         names, joined = joined_headers(header, every_row[:place])
         cells, numbers = pa.Table.from_arrays(columns, names=names), np.arange(len(rows)) + place + 2
@@ -291,6 +297,7 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
             if at < len(names)
         }
         grid = _grid(path.name, cells, numbers, every_row[: place - joined], formats=formats)
+        grid = replace(grid, notes=(*grid.notes, *merged))
         is_struck = np.isin(grid.rows, [*page.struck])
         if is_struck.any() and STRUCK not in grid.columns:
             marks = pa.array(["yes" if struck else None for struck in is_struck], pa.string()).dictionary_encode()
@@ -298,12 +305,51 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
             notes = (*grid.notes, f"{grid.rows_text(is_struck)} {words} in the sheet")
             grid = replace(grid, cells=grid.cells.append_column(STRUCK, marks), notes=notes)
         is_hidden = np.isin(grid.rows, [*page.hidden])
-        note = f"{grid.rows_text(is_hidden)} {'is' if is_hidden.sum() == 1 else 'are'} hidden in the sheet, and read"
-        return replace(grid, notes=(*grid.notes, note)) if is_hidden.any() else grid
+        note = f"{grid.rows_text(is_hidden)} {'is' if is_hidden.sum() == 1 else 'are'} hidden in the sheet, and read; "
+        note += f"leave_out={ {HIDDEN: ['yes']}!r} leaves {'it' if is_hidden.sum() == 1 else 'them'} out"
+        hidden = frozenset(grid.rows[is_hidden].tolist())
+        return replace(grid, notes=(*grid.notes, note), hidden=hidden) if is_hidden.any() else grid
     frame = f"pd.read_{name[1:]}" if (name := path.suffix.lower()) in _OF_PANDAS else "pandas or polars"
     raise BadQuery(
         "other", path.name, f"is not a file that can be read: pass a frame that {frame} makes of it", _SUFFIXES
     )
+
+
+def _with_merged_cells(
+    rows: list[tuple[Any, ...]], merged: Iterable[tuple[int, int, int]], header: Sequence[Any], first_row: int
+) -> tuple[list[tuple[Any, ...]], list[str]]:
+    """Return *rows* with the text or day of a cell that is merged over several of them in each, and notes.
+
+    A number of several rows together counts once, in the first of them.
+    """
+    filled: dict[int, dict[int, Any]] = {}
+    spans: dict[bool, dict[str, list[str]]] = {True: {}, False: {}}
+    for begins, ends, place in sorted(merged, key=lambda cell: (cell[2], cell[0])):
+        above, below = begins - first_row, min(ends - first_row, len(rows) - 1)
+        value = rows[above][place] if 0 <= above < len(rows) and place < len(header) else None
+        if value is None:
+            continue
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        spans[is_number].setdefault(str(header[place] or f"column_{place + 1}"), []).append(f"{begins} to {ends}")
+        if is_number:
+            continue
+        for at in range(above + 1, below + 1):
+            if any(cell is not None for cell in rows[at]):
+                filled.setdefault(at, {})[place] = value
+    notes = []
+    for is_number, says in (
+        (False, "are merged and have one value in each row"),
+        (True, "are merged and have one number, which counts in the first row alone"),
+    ):
+        for name, listed in spans[is_number].items():
+            shown = ", ".join(listed[:_MOST_MERGED]) + (", ..." if len(listed) > _MOST_MERGED else "")
+            notes.append(f"cells of {name} in rows {shown} {says}")
+    if not filled:
+        return rows, notes
+    found = [*rows]
+    for at, values in filled.items():
+        found[at] = tuple(values.get(place, cell) for place, cell in enumerate(rows[at]))
+    return found, notes
 
 
 def _grid(

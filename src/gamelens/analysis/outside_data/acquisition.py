@@ -839,20 +839,28 @@ def _beside_costs(
     frame = with_receipts_of(sum_over(frame, told_apart, [column_of(frame, "new_users", "new_users")]), frame)
     days = Receipt.of(frame.attrs).interval or visible_period(frame, "day") if "timestamp" in frame else None
     used = None if days is None else (table.starts < days.end) & (table.ends >= days.start) | table.starts.isna()
-    table, _ = _with_dollars(table, column, rate, used)
+    table, dollars = _with_dollars(table, column, rate, used)
     joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
     _check_names(report, table, frame)
     brought = report.renamed.get(column.name, column.name)
-    if days is not None:
-        is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
+    is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
+    dayless: list[str] = []
+    if days is not None and "timestamp" not in pairs:  # costs of the only bucket of the frame, also of other names
+        joined.loc[is_new, "timestamp"] = frame["timestamp"].min()
+    elif days is not None:
         is_outside = is_new & ~_is_within(joined["timestamp"], days) & ~joined["timestamp"].isin(frame["timestamp"])
+        has_none = (table.starts.isna() & dollars.notna()).to_numpy()
+        if has_none.any() and pairs["timestamp"] == table.periods.column:
+            said = f"{dollars[has_none].sum():,.2f} of {dollars.sum():,.2f} USD are left out"
+            dayless = [f"{said}: {table.grid.rows_text(has_none)} without a day"]
+            emit_warning(dayless[0])
         if is_outside.any() and joined.loc[~is_outside, brought].isna().all():
             raise _other_days("spend", report.source, joined.loc[is_outside, "timestamp"], "the frame")
         joined = with_receipts_of(joined[~is_outside], joined)
     result = joined.drop(columns=["spend"] if brought != "spend" and "spend" in joined else [])
     result = result.rename(columns={brought: "spend"}).drop(columns=brought + CURRENCY)
     receipt = Receipt.of(joined.attrs)
-    warnings = [*report.warnings, *_warn_of_unplaced_costs(result, by, report)]
+    warnings = [*report.warnings, *dayless, *_warn_of_unplaced_costs(result, by, report)]
     return with_receipt(result, structs_replace(receipt, warnings=(*receipt.warnings, *warnings)))
 
 

@@ -35,6 +35,7 @@ _OF_A_DAY: Final = frozenset({"stock", "cumulative"})
 """Roles that are added up within a day, whatever is done over days."""
 _ONE_A_DAY: Final = frozenset({"rank", "rate", "price", "distinct"})
 """Roles that have one value a day."""
+_FEWEST_PARTS: Final = 4  # rows of a day that are its parts if none is below the one before
 _MOST_NAMED: Final = 20  # texts in a step
 _EQUAL: Final = frozenset({"distinct", "number", "cumulative", "stock"})
 """Roles whose equal values do not pass: two campaigns may each reach 100 players."""
@@ -109,6 +110,8 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
     if column.role in ("cumulative", "stock") and table.period is not None:
         at = table.starts.iloc[rows].reset_index(drop=True)
         is_last = (at == at.groupby(groups).transform("max")).to_numpy()
+        if column.role == "cumulative":
+            _check_no_parts_of_days(table, column, values[is_last], rows[is_last], groups[is_last])
         return Combined(_sums(values.where(is_last), groups), None)
     if column.role == "stock" and table.vendor is not None and table.periods.problem is None:
         return Combined(_sums(values, groups), None)  # a format without days is of one day
@@ -141,6 +144,22 @@ def _check_one_last(
     raise BadQuery(
         "how", "last", f"{column.name} {rule}leave_out= leaves others out, or make what they differ in part of on="
     )
+
+
+def _check_no_parts_of_days(
+    table: OutsideTable, column: OutsideColumn, values: Series[Any], rows: Groups, groups: Groups
+) -> None:
+    """Raise `BadQuery` if a running total has several rows a day that go on adding up, such as its hours."""
+    steps = values.astype("float64").groupby(groups).diff().dropna()
+    sizes = Series(groups).value_counts()
+    if not len(steps) or sizes.max() < _FEWEST_PARTS or not (steps >= 0).all() or not (steps > 0).any():
+        return
+    place = int((groups == sizes.idxmax()).argmax())
+    several = table.rows[rows[groups == groups[place]]]
+    rule = (
+        f"is a running total that goes on within a day, from row {several[0]} to row {several[-1]}, so its rows do not "
+    )
+    raise BadQuery(column.name, UNSET, f"{rule}add up: leave it out with columns=[...]")
 
 
 def _sums(values: Series[Any], groups: Groups) -> Series[Any]:
@@ -240,6 +259,7 @@ def _weighted(
         _one_currency(by, rows, groups)
     values, weights = (part.values.iloc[rows].astype("float64").reset_index(drop=True) for part in (column, by))
     weights = weights.where(values.notna())
+    values = values.mask((values < 0) & (weights < 0), -values)  # of returns, whose number has the sign already
     totals = (values * weights).groupby(groups).sum(min_count=1), weights.groupby(groups).sum(min_count=1)
     return (totals[0] / totals[1].where(totals[1] != 0)).reset_index(drop=True)
 

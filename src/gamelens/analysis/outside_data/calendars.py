@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype
 
+from gamelens.analysis.ads.canonical_names import countries_in
 from gamelens.analysis.files.table_reader import STRUCK
 from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideTable
@@ -30,16 +31,22 @@ _MOST_ROWS: Final = 1_000_000
 
 
 def of_each_day(
-    table: OutsideTable, frame: DataFrame, pairs: Mapping[str, str], chosen: Collection[str] = ()
+    table: OutsideTable,
+    frame: DataFrame,
+    pairs: Mapping[str, str],
+    chosen: Collection[str] = (),
+    *,
+    is_of_all: bool = False,
 ) -> OutsideTable:
     """Return a calendar with a row for each day of its rows, and for each country of *frame* where one says all.
 
     Another table, which has amounts or counts, or whose days are not compared, is returned as it is: a number of a week
-    is none of its days. So a number of a calendar, such as of its days off, is left out, unless it is *chosen*.
+    is none of its days. So a number of a calendar, such as of its days off, is left out, unless it is *chosen*. With
+    *is_of_all* a calendar without countries holds in all.
 
     Raises:
         BadQuery: a row is struck through or cancelled, and nothing says whether it counts; or its periods have too
-            many days, or a number of several days is asked for.
+            many days, or a number of several days is asked for; or its title names a country, and *frame* has others.
     """
     numbers = [column.name for column in table.columns if column.role in MEASURES]
     names_days = any(column.role == "text" for column in table.columns)
@@ -64,7 +71,9 @@ def of_each_day(
             )
         table = of_days
     country = pairs.get("country_code")
-    if country is None or country not in table.grid.columns:
+    if country is None:
+        return table if is_of_all or "country_code" not in frame else _of_no_country(table, frame)
+    if country not in table.grid.columns:
         return table
     return _in_each_country(table, country, [*frame["country_code"].astype("object").unique()])
 
@@ -93,6 +102,27 @@ def _check_cancelled(table: OutsideTable) -> None:
             rule = f"is {', '.join(map(repr, cancelled))} in {table.grid.rows_text(is_cancelled)}: "
             step = f"leave_out={ {name: cancelled}!r} leaves {'it' if is_cancelled.sum() == 1 else 'them'} out, "
             raise BadQuery(name, UNSET, f"{rule}{step}leave_out={ {name: []}!r} counts all")
+
+
+def _of_no_country(table: OutsideTable, frame: DataFrame) -> OutsideTable:
+    """Return a calendar without countries with a note that it holds in all, unless its title names one.
+
+    Raises:
+        BadQuery: it does, and *frame* has other countries.
+    """
+    titles = [text for text in (*table.grid.above, table.source) if countries_in(text)]
+    of_titles = {code for title in titles for code in countries_in(title).values()}
+    others = {str(name) for name in frame["country_code"].dropna().unique()} - of_titles
+    if not others:
+        return table
+    if of_titles:
+        code = min(of_titles)
+        rule = f"has no column of countries, and {titles[0]!r} names {', '.join(sorted(of_titles))}: "
+        rule += f'country="{code}" takes its rows for that country alone, '
+        rule += f'on={{"timestamp": "{table.periods.column}"}} for all'
+        raise BadQuery("other", table.source, rule)
+    note = f'{table.source} names no country, and holds in all of the frame: country="..." says which one'
+    return replace(table, notes=(*table.notes, note))
 
 
 def _spread(table: OutsideTable) -> OutsideTable:

@@ -36,7 +36,7 @@ from gamelens.errors import BadQuery
 _IN_CURRENCY: Final = re.compile(
     r"(?i)\b(?:amounts?|values?|figures?|prices?|money|costs?|spend|revenues?|betr[aä]ge|montants|importes|valores|importi"
     r"|kwoty|tutarlar|суммы|bedragen|belopp|beløb|částky|ceny|sumy|összegek|sume|ποσά|суми|summat|iznosi)\b"
-    r".*\b(?:in|en|em|w|в|v|i|σε|у|cinsinden)\b|^\W*(?:in|en|em|w|в)\b|金额|金額|금액"
+    r".*\b(?:in|en|em|w|в|v|u|i|σε|у|cinsinden(?:dir)?)\b|^\W*(?:in|en|em|w|в)\b|金额|金額|금액"
 )
 _UNIT_IN_TITLE: Final = re.compile(  # 单位:USD
     r"(?i)单位|單位|単位|단위|\bед(?:иниц\w*|\.)|\bjednostk\w*|\bbirim\w*|\beinheit\w*|\beenheid|\bunidade?s?\b|\bunités?\b"
@@ -75,6 +75,7 @@ _UNIT_LINE: Final = re.compile(
     r"|หน่วย|đơn vị|одиниц\w*|birim\w*|μονάδ\w*|الوحدة|יחידה|इकाई)\s*[:：]\s*"
     r"(?P<unit>[^\s()（）,;、。]+)"
 )
+_MOST_CODES: Final = 3  # that are shown
 _OF_CODES: Final = "the column of codes"
 _LONG_BEGINNING: Final = 6  # letters of a compound word that two headers share
 _GENERAL: Final = frozenset({"currency", "code", "iso", "account", "the", "of", "in"})
@@ -259,7 +260,7 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
         codes_said = sorted({code for said in says for code in said})
-        found.append(Witness(Evidence(", ".join(codes_said[:3]), _OF_CODES, column), says, rows))
+        found.append(Witness(Evidence(_codes_shown(codes_said), _OF_CODES, column), says, rows))
     return found
 
 
@@ -359,6 +360,10 @@ def _is_not_zero(column_cells: ColumnCells) -> NDArray[np.bool_]:
 
 def _shown(possible: Currencies) -> str:
     return next(iter(possible)) if len(possible) == 1 else "one of several currencies"
+
+
+def _codes_shown(codes: Sequence[str]) -> str:
+    return ", ".join(codes[:_MOST_CODES]) + (", ..." if len(codes) > _MOST_CODES else "")
 
 
 def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> BadQuery:

@@ -19,6 +19,19 @@ _PAIRS: Final = (
     ("winien", "ma"), ("ma dati", "dal"), ("borc", "alacak"), ("дебет", "кредит"), ("借方", "贷方"), ("借方", "貸方"),
     ("차변", "대변"), ("no", "co"), ("tartozik", "kovetel"), ("مدين", "دائن"), ("חובה", "זכות"),
 )  # fmt: skip
+_CODES: Final = (
+    ("dr", "cr"), ("d", "c"), ("db", "cr"), ("s", "h"), ("d", "h"), ("d", "k"), ("da", "av"), ("wn", "ma"), ("b", "a"),
+    ("дт", "кт"), ("д", "к"), ("借", "贷"), ("借", "貸"), ("차", "대"), ("debit", "credit"), ("debet", "credit"),
+    ("debet", "kredit"), ("soll", "haben"), ("debe", "haber"), ("dare", "avere"),
+)  # fmt: skip
+"""What the cells of a column say of the side that a row is on."""
+
+
+def credits_among(texts: Sequence[str]) -> tuple[str, str] | None:
+    """Return which of two *texts* says that a row is a debit and which that it is a credit, None for any other two."""
+    folded = {folded_header(text): text for text in texts}
+    pair = next((pair for pair in _CODES if {*pair} == {*folded}), None)
+    return None if pair is None or len(texts) != len(folded) else (folded[pair[0]], folded[pair[1]])
 
 
 def with_ledger_problems(columns: Sequence[OutsideColumn], source: str) -> list[OutsideColumn]:

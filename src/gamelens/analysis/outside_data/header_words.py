@@ -13,6 +13,10 @@ _BARRED: Final = str.maketrans("łđøı", "ldoi")
 """Letters whose stroke or missing dot is no accent."""
 
 
+_LETTER: Final = r"[^\W\u3040-\u9fff\uac00-\ud7af]"
+"""A letter or digit of a script with blanks between words."""
+
+
 def folded_header(text: str) -> str:
     """Return a header as words: no case, accents, punctuation but % and /, `adFormat` as `ad format`."""
     text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", text)
@@ -26,7 +30,7 @@ def any_phrase(phrases: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds one of folded *phrases* as words, also with a plural's s, the longest first."""
     words = sorted(phrases, key=len, reverse=True)
     spelled = [
-        rf"(?<!\w){re.escape(word)}s?(?!\w)" if word.isascii() or not is_eastern(word) else re.escape(word)
+        rf"(?<!{_LETTER}){re.escape(word)}s?(?!{_LETTER})" if not is_eastern(word) else re.escape(word)
         for word in words
     ]
     return re.compile("|".join(spelled))

@@ -122,7 +122,7 @@ def join(
         reading, how = {**reading, "how": {**reading.get("how", {}), **how}}, "left"
     table = read_table(other, **reading)
     pairs = pairs_of(on, df, table)
-    table = of_each_day(table, df, pairs, columns or ())
+    table = of_each_day(table, df, pairs, columns or (), is_of_all=on is not None)
     left_keys = DataFrame({name: left_key(df[name]) for name in pairs}).reset_index(drop=True)
     right = _right(df, left_keys, table, pairs, columns, fold=bool(fold), is_refused=aggregate is None)
     matches = _matching_rows(left_keys, right.keys)

@@ -22,7 +22,7 @@ from pandas.api.types import is_datetime64_any_dtype, is_float_dtype, is_integer
 
 from gamelens.analysis.ads.canonical_names import NameKind, bare_name, canonical_name
 from gamelens.analysis.outside_data.outside_table import OutsideTable
-from gamelens.analysis.outside_data.roles import Role
+from gamelens.analysis.outside_data.roles import MEASURES, Role
 from gamelens.errors import BadQuery
 
 On = str | Sequence[str] | Mapping[str, str]
@@ -172,6 +172,8 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
             in two spellings.
     """
     column = table.column(name, "on")
+    if column.problem is not None and column.role not in MEASURES:  # its blank cells may be names
+        raise column.problem
     if is_integer_dtype(left):
         if not is_numeric_dtype(column.values) or not _is_whole(column.values):
             example = column.values.dropna().iloc[0] if column.values.notna().any() else None

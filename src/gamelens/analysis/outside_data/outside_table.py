@@ -22,7 +22,7 @@ from pandas import DataFrame, Series
 from gamelens._text import counted
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
-from gamelens.analysis.outside_data.roles import MEASURES, Evidence, Role
+from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role
 from gamelens.analysis.outside_data.row_periods import Periods, step_of_name
 from gamelens.errors import BadQuery, emit_warning, suggests_names
 from gamelens.wire.intervals import Interval
@@ -169,7 +169,7 @@ class OutsideTable:
         if self.periods.problem is not None:
             emit_warning(f"{self.source}: days cannot be used, and rows may count twice: {self.periods.problem}")
         for column in self.columns:
-            if column.problem is not None and column.role in MEASURES:
+            if column.problem is not None and column.role not in TIMES:
                 emit_warning(f"{self.source}: {column.problem}")
             elif column.role == "cumulative":
                 emit_warning(f"{self.source}: {column.name} is a running total, whose rows do not add up")

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from pandas import DataFrame, Series
 
@@ -91,7 +92,11 @@ def units_column(names: Iterable[str]) -> str | None:
 
 
 def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
-    """Return a table of quoted rates without the rows that have no day, but names, codes or units of the currencies."""
+    """Return a table of quoted rates without the rows that have no day, but names, codes or units of the currencies.
+
+    Headers that stand again among the rows hold for the rows below them: a bank quotes 1 TRY until October, and 100 TRY
+    from November on. What they call otherwise is a column of its own.
+    """
     quoted = quoted_headers(grid.columns, vendor)
     if not quoted or not grid.is_text(grid.columns[0]) or grid.columns[0] in quoted:
         return grid
@@ -100,8 +105,52 @@ def without_names_of_currencies(grid: Grid, vendor: Vendor | None) -> Grid:
     is_day = has_digit[codes]
     if is_day.all() or not is_day.any():
         return grid
+    headers = {name: [name] * len(grid.rows) for name in quoted}
+    changed = []
+    for row in np.flatnonzero(~is_day).tolist():
+        called = _headers_again(grid, row, {name: of_rows[row] for name, of_rows in headers.items()}, vendor)
+        if called and is_day[row:].any():
+            changed.append(int(grid.rows[row]))
+        for name, header in called.items():
+            headers[name][row:] = [header] * (len(grid.rows) - row)
     words = "names currencies or units, and is" if (~is_day).sum() == 1 else "name currencies or units, and are"
-    return grid.filtered(is_day, f"{grid.rows_text(~is_day)} {words} left out")
+    notes = [f"{grid.rows_text(~is_day)} {words} left out"]
+    if changed:
+        grid = _with_columns_of_headers(grid, headers)
+        listed = ", ".join(map(str, changed))
+        notes.append(f"the units of {'row' if len(changed) == 1 else 'rows'} {listed} hold for the rates below")
+    return grid.filtered(is_day, *notes)
+
+
+def _headers_again(grid: Grid, row: int, quoted: Mapping[str, str], vendor: Vendor | None) -> dict[str, str]:
+    """Return what a row calls *quoted* columns, with the headers they have above it, where that is something else."""
+    first = str(grid.cells.column(grid.columns[0])[row].as_py() or "").strip()
+    found = {}
+    for name, header in quoted.items():
+        text = str(grid.cells.column(name)[row].as_py() or "").strip()
+        quote = quote_in(header, vendor)
+        if quote is not None and text and _UNITS.fullmatch(first) and _POWER.fullmatch(text):
+            text = f"{text} {quote.currency}"
+        if quote_in(text, vendor) not in (None, quote):
+            found[name] = text
+    return found
+
+
+def _with_columns_of_headers(grid: Grid, headers: Mapping[str, Sequence[str]]) -> Grid:
+    """Return *grid* with a column for each of the *headers* that its columns have in any row."""
+    cells = grid.cells.drop_columns([*headers])
+    for header in dict.fromkeys(header for of_rows in headers.values() for header in of_rows):
+        values: list[Any] = [None] * len(grid.rows)
+        for name, of_rows in headers.items():
+            if header in of_rows:
+                column = grid.cells.column(name).to_pylist()
+                values = [
+                    column[row] if called == header else value
+                    for row, (called, value) in enumerate(zip(of_rows, values, strict=True))
+                ]
+        texts = [None if value is None else str(value) for value in values]
+        cells = cells.append_column(header, pa.array(texts, pa.string()).dictionary_encode())
+    return replace(grid, cells=cells, formats={})
 
 
 def with_units_in_headers(grid: Grid) -> Grid:
@@ -163,12 +212,16 @@ def dollars_by_quotes(quoted: Sequence[tuple[str, Quote, Series[Any]]], source: 
     Raises:
         BadQuery: two columns have rates of one pair, nothing has the dollar, or a rate is far from the usual one.
     """
-    pairs: dict[tuple[str, str], str] = {}
-    for name, quote, _ in quoted:
-        if (other := pairs.setdefault((quote.currency, quote.price_in), name)) != name:
+    pairs: dict[tuple[str, str], tuple[str, Series[Any]]] = {}
+    for name, quote, values in quoted:
+        price, pair = values / quote.units, (quote.currency, quote.price_in)
+        other, known_price = pairs.setdefault(pair, (name, price))
+        if other != name and not (price.reindex(known_price.index).notna() & known_price.notna()).any():
+            pairs[pair] = other, known_price.combine_first(price)  # of other units since then
+        elif other != name:
             rule = f"has two columns of rates of {quote.currency}, {other} and {name}: "
             raise BadQuery("rate", source, f'{rule}gl.read_table("{source}", roles={{"{name}": "text"}}) leaves one')
-    prices = [(quote.currency, quote.price_in, values / quote.units) for _, quote, values in quoted]
+    prices = [(*pair, price) for pair, (_, price) in pairs.items()]
     known: dict[str, Series[Any]] = {"USD": Series(dtype="float64")}
     for _ in range(2):  # the home currency by its dollar first, then all others by the home currency
         for currency, price_in, price in prices:

@@ -45,6 +45,7 @@ _OLDEST: Final = pd.Timedelta(days=10)  # between rates, the longest time withou
 _NEAR: Final = 0.12  # of the logarithm of a rate: what differs so much from the usual may be upside down
 _FAR: Final = math.log(4)
 _SAME: Final = math.log(1.8)  # between rates of one table as they are and as they usually are
+_JUMP: Final = math.log(8)  # from one day to the next, more than any crash
 _ROUNDED: Final = 1e-3
 _DAY: Final = pd.Timedelta(days=1)
 
@@ -173,11 +174,26 @@ def _rates_of(table: OutsideTable) -> DataFrame:
         rule += "or have one column of currencies and one of rates"
         raise BadQuery("rate", table.source, rule, [column.name for column in table.columns])
     by_day = DataFrame(found).rename_axis("day").sort_index()
+    _check_jumps(by_day, table.source)
     if table.period in ("day", "time", None):
         return by_day
     ends = table.ends.groupby(days).max()  # the rate of a month holds on each of its days
     of_day = {day: start for start in by_day.index for day in pd.date_range(start, ends[start] - _DAY, freq="D")}
     return by_day.loc[[*of_day.values()]].set_axis(pd.DatetimeIndex([*of_day], name="day")).sort_index()
+
+
+def _check_jumps(by_day: DataFrame, source: str) -> None:
+    """Raise `BadQuery` if a rate becomes many times as high or low from one day to the next: it is of other units."""
+    for code, rates in by_day.items():
+        known = rates[rates > 0].dropna()
+        times = np.abs(np.log(known.to_numpy()[1:] / known.to_numpy()[:-1]))
+        if len(times) and times.max() > _JUMP:
+            place = int(times.argmax())
+            before, since = known.index[place], known.index[place + 1]
+            rule = f"has {known.iloc[place]:.6g} dollars for one {code} on {before:%Y-%m-%d} and "
+            rule += f"{known.iloc[place + 1]:.6g} on {since:%Y-%m-%d}, as if of other units since then: "
+            rule += f"write all rates of {code} for as many units"
+            raise BadQuery("rate", source, rule)
 
 
 def _ask_for_days(table: OutsideTable, home: str) -> None:

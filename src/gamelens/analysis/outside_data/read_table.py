@@ -18,6 +18,7 @@ def read_table(
     currency: str | Mapping[str, str] | None = None,
     rate: Any = None,
     network: str | None = None,
+    country: str | None = None,
     names: Mapping[str, str | None] | None = None,
     how: Mapping[str, str] | None = None,
     text: Sequence[str] = (),
@@ -50,6 +51,7 @@ def read_table(
         rate: converts all amounts to US dollars: as in `outside_data.in_dollars`, such as the path of a rates file.
         network: who is paid in every row, such as "Moloco", if no column says it. Files of Meta, Google Ads, TikTok and
             others need it not: their format says it (`paid_to` of `outside_data.formats()`).
+        country: the country of every row, such as "TH", if no column says it: of holidays, or of a market's costs.
         names: names in the table, and what the frame calls them: `{"foo_int": "Foo Ads"}`. None means no name.
         how: how several rows of one key become one, by column: "sum", "mean", "best" (of ranks), "last", or "join" for
             texts. Roles need none of these where they decide it.

@@ -29,6 +29,8 @@ _EXPORTED = re.compile(
     r"|导出|抓取|采集|取得日時|出力日|エクスポート|추출|수집|내보낸"
 )
 _MIXED = np.uint64(0x9E3779B97F4A7C15)
+_FEWEST_NUMBERED = 5  # rows with numbers that are all different
+_FIRST = 100  # of its cells, of which all have digits
 _FEWEST = 2  # rows that are no chance, if they are so large a share of all, or stand in a row
 _SHARE = 0.05
 _LONG = 10  # rows of a block in a list of events
@@ -60,12 +62,60 @@ def row_hashes(
     Columns *without* which they are told apart count as numbers do.
     """
     summands = summands_of(meanings, cells).values()
-    names = [name for name, meaning in meanings.items() if meaning.role not in MEASURES and name not in without]
+    numbered = _running_number(grid, meanings, cells)
+    names = [
+        name for name, meaning in meanings.items() if meaning.role not in MEASURES and name not in {*without, numbered}
+    ]
     if not summands or not names:
         return None
     of_names = _hashes([cells[name] for name in names], np.zeros(len(grid.rows), dtype="uint64"))
-    whole = _hashes([cells[name] for name in meanings if name not in names], of_names)
+    whole = _hashes([cells[name] for name in meanings if name not in {*names, numbered}], of_names)
     return RowHashes(of_names, whole, np.any([np.nan_to_num(values) != 0 for values in summands], axis=0))
+
+
+def _running_number(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> str | None:
+    """Return the column that numbers the rows from top to bottom, which says nothing of them.
+
+    Rows that were left out have a number too, so it grows as the numbers of the rows of the file do.
+    """
+    for name, meaning in meanings.items():
+        if meaning.role in ("rank", "number", "count", "identifier") and _grows_by_row(_first(cells[name]), grid.rows):
+            values = cells[name].likely_numbers
+            if (~np.isnan(values)).sum() >= _FEWEST_NUMBERED and _grows_by_row(values, grid.rows):
+                return name
+    return None
+
+
+def _grows_by_row(values: NDArray[np.float64], rows: NDArray[np.int64]) -> bool:
+    """Return whether *values* are the numbers of the first *rows* less a constant, or 1, 2, 3; NaN is no value."""
+    known = np.flatnonzero(~np.isnan(values))
+    steps = np.diff(values[known])
+    return len(known) > 1 and bool((steps == 1).all() or (steps == np.diff(rows[known])).all())
+
+
+def _first(column: ColumnCells) -> NDArray[np.float64]:
+    """Return the numbers of the first rows, NaN for other texts."""
+    if column.is_typed:
+        return column.values.iloc[:_FEWEST_NUMBERED].to_numpy(dtype="float64", na_value=np.nan)
+    codes = column.codes[:_FEWEST_NUMBERED]
+    texts = [column.distinct[int(code)].as_py().strip().rstrip(".") if code >= 0 else "" for code in codes]
+    return np.array([float(text) if text.isdecimal() else np.nan for text in texts])
+
+
+def of_one_document(
+    repeated: NDArray[np.bool_], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> str | None:
+    """Return the column whose cells are all different but in *repeated* rows, such as the numbers of invoices."""
+    for name, meaning in meanings.items():
+        if meaning.role in ("identifier", "text") and not cells[name].is_typed:
+            codes = cells[name].codes[~repeated & (cells[name].codes >= 0)]
+            have_digits = (
+                any(letter.isdigit() for letter in text) for text in cells[name].distinct[:_FIRST].to_pylist()
+            )
+            are_numbered = len(codes) >= _FEWEST_NUMBERED and bool((cells[name].codes[repeated] >= 0).all())
+            if are_numbered and len(np.unique(codes)) == len(codes) and all(have_digits):
+                return name
+    return None
 
 
 def repeated_rows(
@@ -211,11 +261,14 @@ def are_many(repeated: NDArray[np.bool_], tables: NDArray[np.int64]) -> bool:
     return bool(tables.max(initial=0) > 0) or (repeated.sum() >= _FEWEST and is_block)
 
 
-def repeated_problem(name: str, repeated: NDArray[np.bool_], grid: Grid) -> BadQuery:
-    """Return the question about a summand of a table with repeated rows."""
-    are = "repeats an earlier row" if repeated.sum() == 1 else "repeat earlier rows"
-    rule = f"would count twice: {grid.rows_text(repeated)} {are}, as a table that was pasted twice does: "
-    return BadQuery(name, UNSET, rule + 'repeats="skip" leaves them out, repeats="keep" counts them')
+def repeated_problem(name: str, repeated: NDArray[np.bool_], grid: Grid, document: str | None = None) -> BadQuery:
+    """Return the question about a summand of a table with repeated rows, which the column *document* may number."""
+    is_one = repeated.sum() == 1
+    are = "repeats an earlier row" if is_one else "repeat earlier rows"
+    why = f"with its {document}" if document else "as a table that was pasted twice does"
+    rule = f"would count twice: {grid.rows_text(repeated)} {are}, {why}: "
+    them = "it" if is_one else "them"
+    return BadQuery(name, UNSET, f'{rule}repeats="skip" leaves {them} out, repeats="keep" counts {them}')
 
 
 def _hashes(columns: Iterable[ColumnCells], begin: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -15,7 +15,9 @@ from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.date_parsing import NotTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import dates_of
+from gamelens.analysis.files.quarters import quarters_of
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.listed_measures import with_listed_measures
 from gamelens.analysis.outside_data.measure_rows import with_measures_as_columns
 from gamelens.analysis.outside_data.roles import (
@@ -24,15 +26,17 @@ from gamelens.analysis.outside_data.roles import (
     Evidence,
     Meaning,
     Vendor,
+    concepts_in,
     find_header,
     header_meanings,
 )
 from gamelens.analysis.outside_data.row_states import state_of_header
-from gamelens.analysis.outside_data.total_rows import are_merged, filled_down
-from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL, TOTAL_AT_ONE_END
+from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2
+_MONTHS: Final = 3  # of a quarter
+_ROUNDING: Final = 0.005
 _FEWEST_NETWORKS: Final = 2
 _FEWEST_WITHOUT_YEAR: Final = 3
 _NO_DAY: Final = re.compile(r"\D*|\d{1,7}|\d{9,}")
@@ -104,6 +108,8 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     cells = {name: ColumnCells(grid, name) for name in grid.columns}
     numbers = [name for name in grid.columns if cells[name].may_be_number or not len(cells[name].distinct)]
     days = [name for name in days if name in numbers]
+    sums = {name: parts for name in days if len(parts := _months_of_quarter(name, days, cells)) >= _FEWEST_DAYS}
+    days = [name for name in days if name not in sums]
     forecasts = [name for name in days if state_of_header(name) == "expected"]
     if len(forecasts) < len(days):  # 11 (forecast) beside 10
         days = [name for name in days if name not in forecasts]
@@ -114,23 +120,52 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
         matches = {name: (match["value"].strip(), match["day"]) for name, match in headers.items() if name in numbers}
     if len({day for _, day in matches.values()}) < _FEWEST_DAYS:
         return grid, {}
-    others = [name for name in grid.columns if name not in matches]
+    others = [name for name in grid.columns if name not in matches and name not in sums]
     filled = [name for name in others if name in numbers and len(cells[name].distinct)]
     planned = [name for name in filled if name in forecasts]
     dropped = [name for name in filled if name not in planned and _is_of_all(name, cells, vendor)]
     notes = [f"{', '.join(dropped)} left out: a number of all days, and days are columns"] if dropped else []
+    notes += [f"{name} left out: it adds up {', '.join(parts)} in every row" for name, parts in sums.items()]
     notes += [f"{', '.join(planned)} left out: no amounts of days that were, by their brackets"] if planned else []
-    dropped += planned
+    dropped += [*planned, *sums]
     names = ["name" if name == corner else name for name in grid.columns]
     kept = replace(grid, cells=grid.cells.rename_columns(names), notes=(*grid.notes, *notes))
     kept = replace(kept, cells=kept.cells.drop_columns(dropped))
     key = next(name for name in ("day", "day of header", "\0day") if name not in names)
     first = next(iter(matches))
-    said = Meaning("day", Evidence("day", "headers", first))
+    said = {key: Meaning("day", Evidence("day", "headers", first))}
+    if value == "value" and (titled := _money_of_title(grid.above)) is not None and value not in grid.columns:
+        said[value] = titled
     days_of = {name: day for name, (part, day) in matches.items() if part == value}
     if (turned := with_measures_as_columns(kept, days_of, key)) is not None:
-        return turned, {key: said}
-    return _long(kept, matches, key), {key: said}
+        return turned, {key: said[key]}
+    return _long(kept, matches, key), said
+
+
+def _months_of_quarter(header: str, days: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[str]:
+    """Return the headers of months between which a quarter is their sum in every row, beside Oct, Nov and Dec."""
+    if not _is_quarter(header):
+        return []
+    months = [name for name in days if not _is_quarter(name)]
+    beside = days.index(header)
+    before = [name for name in days[:beside] if name in months][-_MONTHS:]
+    behind = [name for name in days[beside + 1 :] if name in months][:_MONTHS]
+    values = cells[header].likely_numbers
+    for parts in (before, behind):
+        if len(parts) < _FEWEST_DAYS or np.isnan(values).all():
+            continue
+        added = np.nansum([cells[name].likely_numbers for name in parts], axis=0)
+        if (
+            np.abs(values - added)[~np.isnan(values)] <= _ROUNDING * np.maximum(np.abs(added), 1)[~np.isnan(values)]
+        ).all():
+            return parts
+    return []
+
+
+def _is_quarter(header: str) -> bool:
+    with suppress(BadQuery):
+        return any(quarters_of([text]) is not None for text in (header.strip(), f"{header.strip()} 2026"))
+    return False
 
 
 def _with_networks_in_rows(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:
@@ -180,6 +215,17 @@ def _measures(text: str) -> bool:
     return next((meaning.role for meaning in header_meanings(text)), "text") in MEASURES
 
 
+def _money_of_title(lines: Sequence[str]) -> Meaning | None:
+    """Return the amount that a title names between words for its report: 广告消耗日报, a daily report of spend."""
+    for line in lines:
+        known = [concept for concept, _, _ in concepts_in(folded_header(line))]
+        money = {concept.name for concept in known if concept.name in ("cost", "income")}
+        if len(money) == 1 and not any(concept.role in MEASURES - {"amount"} for concept in known):
+            (name,) = money
+            return Meaning("amount", Evidence("amount", "a line beside the table", line), name)
+    return None
+
+
 def _measure_of_corner(grid: Grid, cells: Mapping[str, ColumnCells]) -> str | None:
     """Return the header of a column of names that says what the numbers beside it are."""
     column_cells = cells[grid.columns[0]]
@@ -197,7 +243,6 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
     """Return *grid* with a row for each second part of *matches*, the value and the *key* of a header."""
     if not matches:
         return grid
-    grid = _with_filled_names(grid, matches)
     names = [*dict.fromkeys(name for _, name in matches.values())]
     headers = {match: header for header, match in matches.items()}
     values = [*dict.fromkeys(value for value, _ in matches.values())]
@@ -222,21 +267,6 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
         parts.append(pa.table(columns))
     cells = pa.concat_tables(parts, promote_options="permissive").unify_dictionaries()
     return replace(grid, cells=cells, rows=np.tile(grid.rows, len(names)), formats=formats)
-
-
-def _with_filled_names(grid: Grid, matches: Collection[str]) -> Grid:
-    """Return *grid* with the names of its first column filled down where cells were merged."""
-    first = grid.columns[0]
-    if first in matches or not grid.is_text(first):
-        return grid
-    distinct, codes = grid.texts(first)
-    is_total = [TOTAL_AT_ONE_END.fullmatch(text) is not None for text in distinct.to_pylist()]
-    filled = filled_down(codes) if are_merged(codes[~np.append(is_total, False)[codes]]) else None
-    if filled is None:
-        return grid
-    column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), distinct)
-    note = f"empty cells of {first} have the value above them"
-    return replace(grid, cells=grid.cells.set_column(0, first, column), notes=(*grid.notes, note))
 
 
 def _as_text(grid: Grid, name: str) -> Any:

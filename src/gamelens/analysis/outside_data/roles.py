@@ -23,7 +23,7 @@ from pandas import DataFrame
 
 from gamelens.analysis.ads.canonical_names import KINDS, canonical_name
 from gamelens.analysis.files.brackets import BRACKETS
-from gamelens.analysis.files.currency_names import currencies_in, currencies_of_code
+from gamelens.analysis.files.currency_names import Currencies, currencies_in, currencies_of_code
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
@@ -80,6 +80,9 @@ _EASTERN_TIME: Final = re.compile("[日月週年]")
 _HEAD_FIRST: Final = re.compile(
     r"(?<!\w)(?:of|from|for|by|de|del|des|der|di|da|do|dos|du|por|par|pour|para|від|за|en)(?!\w)"
 )
+_OF_FORMAT: Final = re.compile(r"\[\$|-[0-9A-Fa-f]+\]|[\[\]\"]")
+"""What stands around a symbol in the number format of a workbook: [$€-413] #,##0."""
+_MICROS: Final = re.compile(r"(?<!\w)micros?(?: ?units?)?(?!\w)")
 _MEAN: Final = re.compile(
     r"(?:posicion|posicao|posizione|duracion|duracao|durata|frecuencia|frequencia|frequenza|tasa|taxa|nota|valoracion"
     r"|avaliacao|edad|idade|puja|oferta|sesion|sessao|sessione|retencion|retencao|compra|profundidad|cuota|quota|visita)"
@@ -347,7 +350,7 @@ class ColumnCells:
     def has_money_format(self) -> bool:
         """Whether cells of a workbook have a number format that names a currency."""
         forms = dict.fromkeys(form for form in self._grid.formats.get(self.name, ()) if form)
-        return any(currencies_in(re.sub(r"[\[\]\"]", " ", form)) for form in forms)
+        return any(currencies_in(_OF_FORMAT.sub(" ", form)) for form in forms)
 
     @property
     def is_whole(self) -> bool:
@@ -581,10 +584,14 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         yield Meaning("exchange_rate", Evidence("exchange rate", "header", header))
     outer, inner = without_tax(without_unit(outer) or outer), without_tax(folded_header(inner))
     found, of_inner = _measures_and_keys(outer), _measures_and_keys(inner)
-    if not found and of_inner:
+    are_people = _are_counts(found) and any(concept.role == "distinct" for concept, _, _ in of_inner)
+    if (not found and of_inner) or are_people:  # purchases (unique users)
         outer, found = inner, of_inner
     yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, inner)
+    codes = _currencies_beside(header)
+    if codes and _are_counts(found):  # purchases (sales in USD): what they brought
+        yield next((_meaning_of(*known[:2]) for known in of_inner if known[0].role == "amount"), _unnamed(codes))
     if len(found) > 1 and folded_header(found[0][1]) in _NUMBER_OF and found[1][0].role == "count":
         found = found[1:]  # number of installs
     if len(found) > 1 and found[0][1] == "amount" and found[1][0].name in _COUNTED_THINGS:
@@ -594,14 +601,39 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         if concept.role in SUMMANDS and not is_explained(outer[at + len(phrase) :], phrase, concept.role):
             continue
         if concept.role != "modifier":
-            yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-    parts = [*BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
-    codes = next((said for part in parts if (said := currencies_in(part.strip(), is_header=True))), None)
+            yield _meaning_of(concept, phrase)
+    yield from _money_by_unit(header, whole)
+
+
+def _money_by_unit(header: str, whole: str) -> Iterator[Meaning]:
+    """Yield that a header is of money by the currency beside its words, or by micros, which nothing but money is in."""
+    codes = _currencies_beside(header)
     bare = folded_header(BRACKETS.sub(" ", header))
     is_named = any(letter.isalpha() for letter in bare) and _ACRONYM.fullmatch(header.split("(")[0].strip()) is None
     is_named &= "per" not in whole.split() and not currencies_of_code(header)
     if codes and is_named:
-        yield Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "unnamed")
+        yield _unnamed(codes)
+    if (micros := _MICROS.search(whole)) is not None:
+        yield Meaning("amount", Evidence("amount", "header", micros[0]), "unnamed")
+
+
+def _are_counts(found: Sequence[tuple[Concept, str, int]]) -> bool:
+    return bool(found) and all(concept.role in ("count", "modifier") for concept, _, _ in found)
+
+
+def _meaning_of(concept: Concept, phrase: str) -> Meaning:
+    return Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+
+
+def _unnamed(codes: Currencies) -> Meaning:
+    """Return the meaning of a header that has a currency, and no word for what is paid."""
+    return Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "unnamed")
+
+
+def _currencies_beside(header: str) -> Currencies | None:
+    """Return the currencies in brackets, behind a comma or as a sign in a header, None for none."""
+    parts = [*BRACKETS.findall(header), *header.split(",")[1:], *_SIGNS.findall(header)]
+    return next((said for part in parts if (said := currencies_in(part.strip(), is_header=True))), None)
 
 
 def is_explained(behind: str, phrase: str, role: str) -> bool:

@@ -55,7 +55,11 @@ def kinds_of_rows(
 ) -> RowKinds:
     """Return the kinds of the rows that are not *left_out*, by columns about which the reader has not *answered*."""
     nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
-    rule = _of_measures(meanings, cells, left_out, answered) or _of_parts(meanings, cells, left_out, answered)
+    rule = (
+        _of_both_directions(meanings, cells, left_out, answered)
+        or _of_measures(meanings, cells, left_out, answered)
+        or _of_parts(meanings, cells, left_out, answered)
+    )
     summands = summands_of(meanings, cells)
     if rule or not summands:
         return nothing._replace(rule=rule)
@@ -162,6 +166,43 @@ def _of_measures(
             steps = f"leave_out={{{name!r}: {others!r}}} leaves the rows of {first} alone"
             return f"holds {', '.join(texts)}, by {name}: {steps}"
     return None
+
+
+def _of_both_directions(
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    left_out: NDArray[np.bool_],
+    answered: Mapping[str, Any],
+) -> str | None:
+    """Return what is wrong with numbers that are income in some rows and costs in others, by a column of texts.
+
+    Rows of neither, such as a profit, are left out with the income.
+    """
+    for name, meaning in meanings.items():
+        column = cells[name]
+        if meaning.role != "text" or name in answered or column.is_typed or len(column.distinct) > _MOST_COUNTRIES:
+            continue
+        texts = [text for text in column.named if (column.rows_of(text) & ~left_out).any()]
+        directions = {text: _direction(text) for text in texts}
+        earned, spent = ([text for text in texts if directions[text] == concept] for concept in ("income", "cost"))
+        if earned and spent:
+            rule = f"holds {earned[0]} beside {spent[0]}, by {name}: "
+            others = [[text for text in texts if text not in kept] for kept in (spent, earned)]
+            steps = [
+                f"leave_out={ {name: left}!r} leaves {kept[0]} alone"
+                for left, kept in zip(others, (spent, earned), strict=True)
+            ]
+            return f"{rule}{', '.join(steps)}, leave_out={ {name: []}!r} counts all"
+    return None
+
+
+def _direction(text: str) -> str | None:
+    """Return what a text means, income or a cost, with at most a word beside it: Operating cost, but no total of it."""
+    known = next(header_meanings(text), None)
+    words = len(folded_header(text).split())
+    if known is None or known.role != "amount" or known.evidence.where != "header" or TOTAL_AT_ONE_END.fullmatch(text):
+        return None
+    return known.concept if words - len(known.evidence.quote.split()) <= 1 else None
 
 
 def _rule(name: str, text: str, other: str) -> str:

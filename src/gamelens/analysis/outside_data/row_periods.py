@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -20,7 +20,7 @@ from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_tim
 from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.header_words import folded_header
-from gamelens.analysis.outside_data.roles import MEASURES, ColumnCells, Evidence, Meaning, concepts_in
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, ColumnCells, Evidence, Meaning, concepts_in, groups_of
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -51,6 +51,8 @@ _DAY_IN_NAME: Final = re.compile(r"(?<!\d)(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])[-_.]?
 _OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
 """Roles of numbers that are of a moment."""
 _MOST_NAMED: Final = 20  # texts in a step
+_MOST_READ: Final = 1_000  # texts that are looked at one by one
+_FEW: Final = 0.25  # of the texts, months among days
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
 
@@ -97,8 +99,13 @@ class Periods:
         )
 
 
-def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Periods:
-    """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table."""
+def periods_of(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], answered: Collection[str] = ()
+) -> Periods:
+    """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table.
+
+    The rows of columns *answered* count, also those of several days beside rows of one of these.
+    """
     days = _best(meanings, cells, "day")
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
@@ -111,8 +118,8 @@ def periods_of(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         return _none(grid, BadQuery(days[0], UNSET, rule + f'roles={{"{days[0]}": "text"}} takes {known} alone'))
     if days:
         periods = of_column(days[0], meanings[days[0]], cells[days[0]], grid)
-        has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
-        problem = _ranges_over_days(days[0], periods, cells[days[0]], grid) if has_measures else None
+        is_asked = any(meaning.role in MEASURES for meaning in meanings.values()) and days[0] not in answered
+        problem = _ranges_over_days(days[0], periods, meanings, cells, grid) if is_asked else None
         return periods if problem is None else _none(grid, problem)
     if starts and ends:
         details = meanings[starts[0]].details
@@ -219,22 +226,36 @@ def _is_single(name: str, meanings: Mapping[str, Meaning], cells: Mapping[str, C
     return not (isinstance(read, ParsedTimes) and (read.until is not None or read.precision in ("week", "month")))
 
 
-def _ranges_over_days(name: str, periods: Periods, column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
-    """Return the exception for rows of several days beside a row of one of these: they may add up the others."""
+def _ranges_over_days(
+    name: str, periods: Periods, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], grid: Grid
+) -> BadQuery | None:
+    """Return the exception for rows of several days beside a row of one of these, of the same names if they have any.
+
+    They may add up the others.
+    """
+    column_cells = cells[name]
     if periods.until is None or column_cells.is_typed:
         return None
-    starts, ends = (moments.dt.tz_localize(None).to_numpy() for moments in (periods.starts, periods.until))
-    lengths = (ends - starts) / _DAY
-    alone = np.unique(starts[lengths == 1])
-    if not len(alone):
-        return None
-    is_over = (lengths > 1) & (np.searchsorted(alone, starts) < np.searchsorted(alone, ends))
+    starts, ends = (
+        moments.dt.tz_localize(None).to_numpy().astype("datetime64[D]").astype("int64")
+        for moments in (periods.starts, periods.until)
+    )
+    keys = [key for key, meaning in meanings.items() if meaning.role in KEYS]
+    numbers = {key: cells[key].numbers_of_values for key in keys}
+    has_name = np.any([number >= 0 for number in numbers.values()], axis=0) if keys else np.zeros(len(starts), bool)
+    is_known = periods.starts.notna().to_numpy()
+    is_range, is_day = is_known & (ends - starts > 1), is_known & (ends - starts == 1)
+    apart = groups_of(numbers, keys, len(starts)) * (int(ends[is_known].max(initial=0)) + 1)
+    of_names, of_all = np.unique((apart + starts)[is_day]), np.unique(starts[is_day])
+    is_over = np.searchsorted(of_names, apart + starts) < np.searchsorted(of_names, apart + ends)
+    is_over |= ~has_name & (np.searchsorted(of_all, starts) < np.searchsorted(of_all, ends))
+    is_over &= is_range
     if not is_over.any():
         return None
     texts = [*dict.fromkeys(column_cells.texts[code] for code in column_cells.codes[is_over].tolist())][:_MOST_NAMED]
     rule = f"in {grid.rows_text(is_over)} stands for several days, and other rows for one of them: "
-    rule += f"leave_out={ {name: texts}!r} leaves {'it' if is_over.sum() == 1 else 'them'} out"
-    return BadQuery(name, texts[0], rule)
+    rule += f"leave_out={ {name: texts}!r} leaves {'it' if is_over.sum() == 1 else 'them'} out, "
+    return BadQuery(name, texts[0], f"{rule}leave_out={ {name: []}!r} counts all, each of its days")
 
 
 def _weeks_to(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid) -> Periods | None:
@@ -273,7 +294,7 @@ def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid
     """Return the days that the column *name* says."""
     read = column_cells.times_with(meaning.details)
     if isinstance(read, BadQuery):
-        return _none(grid, _odd_day(column_cells, grid) or read)
+        return _none(grid, _odd_day(column_cells, grid) or _longer_among_days(column_cells, grid) or read)
     at = read.at
     known = np.unique(at[~np.isnat(at)])
     if (problem := _midnight_elsewhere(column_cells, read, "day")) is not None:
@@ -386,6 +407,27 @@ def _odd_day(column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
     rule = f"in row {row} is not a day, and most others are{beside}: "
     rule += f"leave_out={ {column_cells.name: column_cells.odd_times}!r} leaves the {leaves} out"
     return BadQuery(column_cells.name, first, rule)
+
+
+def _longer_among_days(column_cells: ColumnCells, grid: Grid) -> BadQuery | None:
+    """Return the exception for a few months or quarters among days, with what leaves their rows out."""
+    texts = column_cells.named[:_MOST_READ]
+    longer = [text for text in texts if _precision(text) in ("month", "period")]
+    if not longer or len(longer) > len(texts) * _FEW:
+        return None
+    rows = np.logical_or.reduce([column_cells.rows_of(text) for text in longer])
+    one = "a month" if _precision(longer[0]) == "month" else "a period"
+    rule = f"in {grid.rows_text(rows)} is {one}, and most others are days: "
+    rule += f"leave_out={ {column_cells.name: longer}!r} leaves {'it' if rows.sum() == 1 else 'them'} out, "
+    return BadQuery(column_cells.name, longer[0], f"{rule}which may add up the days")
+
+
+def _precision(text: str) -> str | None:
+    """Return what a text alone names, None where it names nothing for sure."""
+    try:
+        return read_times([text], field="day").precision
+    except BadQuery:
+        return None
 
 
 def _midnight_elsewhere(column_cells: ColumnCells, read: ParsedTimes, role: str) -> BadQuery | None:

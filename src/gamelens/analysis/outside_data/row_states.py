@@ -23,6 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.debits_and_credits import credits_among
 from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.roles import (
@@ -249,8 +250,8 @@ def state_problem(
     for stated in found:
         of_text = {text: values[rows_with(cells[stated.name], text)] for text in (*stated.states, *stated.codes)}
         if stated.codes:
-            if all(numbers.any() for numbers in of_text.values()):
-                return _codes_problem(column.name, stated)
+            if stated.name not in (subtracted or ()) and all(numbers.any() for numbers in of_text.values()):
+                return _codes_problem(column, stated, meanings[column.name])
             continue
         counted_texts = [text for text, state in stated.states.items() if state != "back" and of_text[text].any()]
         is_above = {text: (of_text[text] >= 0).all() and of_text[text].any() for text in of_text}
@@ -268,11 +269,15 @@ def state_problem(
     said = " and ".join(f"{_listed(texts)} ({name})" for name, texts in every.items())
     none: dict[str, list[str]] = {name: [] for name in every}
     steps = f"leave_out={every!r} leaves them out, leave_out={none!r} counts all"
+    owed = [text for texts in leave.values() for text in texts if _is_owed(text)]
+    spent = {name: [text for text in leave.get(name, []) if text not in owed] for name in every}
+    if owed and any(spent.values()):  # what is not paid yet is spent, what is cancelled is not
+        left = {name: _named(texts) for name, texts in spent.items()}
+        steps = f"leave_out={left!r} counts what is only not paid yet ({_listed(_named(owed))}), {steps}"
     if not backs:
         return BadQuery(column.name, UNSET, f"counts rows of {said}, which may be no money spent or earned: {steps}")
-    word = column.money_word if column.role == "amount" else "cost"
     subtracts = {name: _named(texts) for name, texts in backs.items()}
-    negative = f'roles={{"{column.name}": {{"role": "{word}", "negative": {subtracts!r}}}}}'
+    negative = _negative(column, meanings[column.name], subtracts)
     texts = [text for of_column in backs.values() for text in of_column]
     if not leave:
         rule = f"is above 0 in {counted(rows_back, 'row')} of {said}: {negative} subtracts them, {steps}"
@@ -280,6 +285,16 @@ def state_problem(
         rule = f"counts rows of {said}, which may be no money spent or earned: {steps}; {negative} with leave_out="
         rule += f"{ {name: leave.get(name, []) for name in every}!r} subtracts {', '.join(map(_quoted, texts))}"
     return BadQuery(column.name, UNSET, rule)
+
+
+def _is_owed(text: str | Literal[True]) -> bool:
+    """Return whether a text says that money is spent, and not paid yet."""
+    return text is not ANY and _owed().search(_stem(folded_header(text.strip(_MARKS)))) is not None
+
+
+@cache
+def _owed() -> re.Pattern[str]:
+    return any_phrase(_words()["owed"])
 
 
 def rows_with(column_cells: ColumnCells, text: str | Literal[True]) -> NDArray[np.bool_]:
@@ -463,13 +478,29 @@ def _state_within(words: str) -> State | None:
     return next((state for state in _STATES if longest in _words()[state]), None)
 
 
-def _codes_problem(column: str, stated: StatedRows) -> BadQuery:
+def _negative(column: OutsideColumn, meaning: Meaning, subtracts: Mapping[str, Sequence[str]]) -> str:
+    """Return the argument that subtracts the rows of some texts, with the scale and the currency that are given."""
+    word = column.money_word if column.role == "amount" else "cost"
+    given = [f'"{said}": {meaning.details[said]!r}, ' for said in ("scale", "currency") if said in meaning.details]
+    stated = "".join(given) if meaning.evidence.where == "the argument" else ""
+    return f'roles={{"{column.name}": {{"role": "{word}", {stated}"negative": {dict(subtracts)!r}}}}}'
+
+
+def _codes_problem(column: OutsideColumn, stated: StatedRows, meaning: Meaning) -> BadQuery:
     first, *others = stated.codes
     rule = f"counts rows of {', '.join(map(_quoted, stated.codes))} ({stated.name}) as one, and nothing says what they "
-    rule += f'are: leave_out={{"{stated.name}": {others!r}}} leaves {first!r} alone, '
+    sides = credits_among(stated.codes)
+    if sides is not None:
+        debit, credit = sides
+        back = debit if column.concept == "income" else credit
+        rule = f"counts rows of both sides of a ledger, {debit!r} and {credit!r} ({stated.name}), as one: "
+        rule += f"{_negative(column, meaning, {stated.name: [back]})} subtracts {back!r}, "
+    else:
+        rule += "are: "
+    rule += f'leave_out={{"{stated.name}": {others!r}}} leaves {first!r} alone, '
     if len(others) == 1:
         rule += f'leave_out={{"{stated.name}": {[first]!r}}} leaves {others[0]!r} alone, '
-    return BadQuery(column, UNSET, rule + f'leave_out={{"{stated.name}": []}} counts all')
+    return BadQuery(column.name, UNSET, rule + f'leave_out={{"{stated.name}": []}} counts all')
 
 
 @cache

@@ -68,6 +68,7 @@ _FEWEST_PROVEN: Final = 5  # rows behind the first of a running total that adds 
 _PROVEN: Final = "its cells"
 _EXPLAINED: Final = 0.95  # of the steps; others are corrections
 _ROUNDED: Final = 0.015  # of a difference of amounts in hundredths
+_OF_STEP: Final = 0.01  # at most, whatever the digits of its total
 _MUCH_OF_STEP: Final = 10 * _ROUNDED
 
 
@@ -241,7 +242,7 @@ def _adds_up(
     """Return whether the steps of *total* from row to row of the same names are *day*, or it begins anew with it."""
     totals, amounts = (column.values.iloc[rows].to_numpy(dtype="float64", na_value=np.nan) for column in (total, day))
     amounts, before, after = amounts[1:], totals[:-1], totals[1:]
-    rounded = _ROUNDED + 1e-9 * np.abs(after)
+    rounded = _ROUNDED + np.minimum(1e-9 * np.abs(after), _OF_STEP * np.abs(amounts))  # not of an identifier's digits
     is_known = is_next & ~np.isnan(before) & ~np.isnan(after) & ~np.isnan(amounts)
     is_step = is_known & (np.abs(after - before - amounts) <= rounded)
     is_told = (np.abs(amounts) > _MUCH_OF_STEP) & (np.abs(before) > _MUCH_OF_STEP)

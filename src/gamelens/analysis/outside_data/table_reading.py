@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from pandas import Series
 from pandas.api.types import is_datetime64_any_dtype
 
+from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
 from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, WrittenNumbers, are_errors, decimal_mark
-from gamelens.analysis.files.table_reader import STRUCK, Grid, read_grid
+from gamelens.analysis.files.table_reader import HIDDEN, STRUCK, Grid, read_grid
 from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
     columns_of_codes,
@@ -51,10 +52,12 @@ from gamelens.analysis.outside_data.quoted_rates import (
 )
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
+from gamelens.analysis.outside_data.repeated_keys import FILLED_DOWN, with_repeated_keys
 from gamelens.analysis.outside_data.repeated_rows import (
     alike_rows,
     are_many,
     export_times,
+    of_one_document,
     repeated_problem,
     repeated_rows,
     restated_problem,
@@ -98,7 +101,7 @@ from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
 from gamelens.analysis.outside_data.total_columns import with_total_columns
-from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, find_totals, note_of
+from gamelens.analysis.outside_data.total_rows import TotalRows, filled_down, find_totals, note_of
 from gamelens.analysis.outside_data.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
@@ -110,14 +113,18 @@ _ALIASES: Final = {
     "week": ("day", "week"),
     "month": ("day", "month"),
 }
-_DETAILS: Final = frozenset({"role", "of", "currency", "weight", "scale", "concept", "local", "language", "negative"})
+_DETAILS: Final = frozenset(
+    {"role", "of", "currency", "weight", "scale", "concept", "local", "language", "negative", FILLED_DOWN}
+)
 _PRICES: Final = frozenset({"developer proceeds", "partner share", "customer price", "net proceeds per unit"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
 _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
-_OF_CHARTS: Final = frozenset({"rank", "number", "distinct"})
+_OF_CHARTS: Final = frozenset({"rank", "number", "distinct", "amount"})
 _OF_PLANS: Final = frozenset({"budget", "planned"})
+_OF_UNITS: Final = frozenset({"amount", "number", "price"})
+"""Roles that a line beside the table may say to be in thousands."""
 _FROM_AND_TO: Final = frozenset(
     tuple(map(folded_header, pair.split("|")))
     for pair in (
@@ -192,6 +199,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     grid, tables = _without_repeated_headers(of_one_table(grid, header_row), header_row)
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
+    grid, blank = with_repeated_keys(grid, given.get("roles", {}))
     grid, wide = reshaped(grid, vendor)
     day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
     stated = wide | _stated_roles(given.get("roles", {}), grid)
@@ -205,15 +213,18 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
             _check_column(argument, name, grid)
     leave = given.get("leave_out", {})
     if leave:
-        mask, left_notes = left_out(leave, looked.grid)
-        left = looked.grid.filtered(~mask, *left_notes)
-        if STRUCK in leave:
-            left = replace(left, cells=left.cells.drop_columns([STRUCK]))
+        marked = _with_hidden_rows(looked.grid) if HIDDEN in leave else looked.grid
+        mask, left_notes = left_out(leave, marked)
+        left = marked.filtered(~mask, *left_notes)
+        answers = [name for name in (STRUCK, *([HIDDEN] if marked is not looked.grid else [])) if name in leave]
+        left = replace(left, cells=left.cells.drop_columns(answers))
         looked, tables = replace(looked, grid=left), np.resize(tables, len(mask))[~mask]
     looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
     totals: str | Sequence[str] = given.get("totals", "skip")
     named = () if isinstance(totals, str) else totals
     found = find_totals(looked.grid, looked.meanings, looked.cells, named, leave)
+    found, hidden = _totals_of_seen_rows(looked, found, named, leave)
+    problems = {**hidden, **problems}
     larger = {name: whole for name, whole in found.larger.items() if name not in leave}
     if totals != "keep":
         if found.rule:
@@ -230,9 +241,40 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     table = with_total_columns(with_running_totals(table, given.get("roles", {})))
     columns = []
     for column in table.columns:
-        problem = problems.get(column.name) if column.role in _COUNTED_TWICE else None
+        problem = problems.get(column.name) if column.role in _COUNTED_TWICE else blank.get(column.name)
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
+
+
+def _totals_of_seen_rows(
+    looked: _Looked, found: TotalRows, named: Sequence[str], leave: Mapping[str, Any]
+) -> tuple[TotalRows, dict[str, BadQuery]]:
+    """Return the rows that add up others, also the ones that a sheet shows, and the question about those it hides.
+
+    It is asked where totals are right only without them.
+    """
+    grid = looked.grid
+    is_seen = ~np.isin(grid.rows, [*grid.hidden])
+    if is_seen.all() or not is_seen.any():
+        return found, {}
+    seen = replace(looked, grid=grid.filtered(is_seen))
+    mask = found.mask.copy()
+    mask[is_seen] |= find_totals(seen.grid, looked.meanings, seen.cells, named, leave).mask
+    totals = mask & ~found.mask
+    kept, sheet = ~mask, np.append(0, (np.diff(grid.rows) <= 0).cumsum())  # one for each day that was a column
+    for values in summands_of(looked.meanings, looked.cells, SUMMANDS | {"number"}).values():
+        sums = [
+            np.bincount(sheet[rows], np.nan_to_num(values[rows]), sheet[-1] + 1)[sheet]
+            for rows in (kept, kept & is_seen)
+        ]
+        every, of_seen = (np.abs(values - added) <= _ROUNDING_OF_TOTALS * np.abs(values) for added in sums)
+        totals |= mask & of_seen & ~every & (values != 0)
+    if not totals.any() or HIDDEN in leave:
+        return found._replace(mask=mask), {}
+    rule = f"counts {grid.rows_text(~is_seen)}, which the sheet hides, and the totals of {grid.rows_text(totals)} "
+    rule += "are without: "
+    rule += f"leave_out={ {HIDDEN: ['yes']}!r} leaves out what is hidden, leave_out={ {HIDDEN: []}!r} counts it"
+    return found._replace(mask=mask), {name: BadQuery(name, UNSET, rule) for name in grid.columns}
 
 
 def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
@@ -259,6 +301,14 @@ def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
 def _release_numbers(looked: _Looked) -> None:
     for column_cells in looked.cells.values():
         column_cells.release_numbers()
+
+
+def _with_hidden_rows(grid: Grid) -> Grid:
+    """Return *grid* with a column that says yes of the rows that its sheet hides, which `leave_out=` may name."""
+    if not grid.hidden or HIDDEN in grid.columns:
+        return grid
+    marks = ["yes" if hidden else None for hidden in np.isin(grid.rows, [*grid.hidden])]
+    return replace(grid, cells=grid.cells.append_column(HIDDEN, pa.array(marks, pa.string()).dictionary_encode()))
 
 
 def _check_arguments(given: Mapping[str, Any]) -> None:
@@ -304,8 +354,9 @@ def _without_repeated_rows(
         return replace(looked, grid=grid.filtered(~repeated, f"{grid.rows_text(repeated)} {are} left out")), {}
     if are_restated:
         return looked, {name: restated_problem(name, repeated, grid) for name in grid.columns}
-    if are_many(repeated, tables) and not is_doubtful:
-        return looked, {name: repeated_problem(name, repeated, grid) for name in grid.columns}
+    document = None if is_list else of_one_document(repeated, looked.meanings, looked.cells)
+    if document is not None or (are_many(repeated, tables) and not is_doubtful):
+        return looked, {name: repeated_problem(name, repeated, grid, document) for name in grid.columns}
     is_one = repeated.sum() == 1
     have = "has the cells of an earlier row and counts" if is_one else "have the cells of earlier rows and count"
     note = f'{grid.rows_text(repeated)} {have}; repeats="skip" leaves {"it" if is_one else "them"} out'
@@ -365,7 +416,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     for name in [name for name in problems if name in money and _may_lack_decimals(texts[name], money[name])]:
         problems[name] = money[name].problem or problems[name]  # ￥68,000: a yen has no decimals, a yuan has
     problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
-    periods = periods_of(grid, meanings, cells)
+    periods = periods_of(grid, meanings, cells, given.get("leave_out", ()))
     columns = []
     for name, meaning in meanings.items():
         if name == periods.column and meaning.role == "day":
@@ -385,13 +436,20 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(
                 column, evidence=(*column.evidence, says), problem=column.problem or _unit_problem(column, unit)
             )
-        elif column.role in ("amount", "number") and "scale" not in meaning.details and not _is_rounded(cells[name]):
+        elif column.role in _OF_UNITS and "scale" not in meaning.details and not _is_rounded(cells[name]):
             word = "amount" if column.role == "number" else column.money_word
             multiple = multiple_problem(name, word, grid.above)
             column = replace(column, problem=column.problem or multiple)
         columns.append(_in_minor_units(column, unit))
     answered = given.get("leave_out", ())
-    columns = _with_kinds(_with_weights(columns, meanings, cells, marks), answered)
+    columns = _with_currencies_of_rates(_with_weights(columns, meanings, cells, marks))
+    columns = [
+        replace(column, problem=multiple_problem(column.name, "rate", grid.above))
+        if column.name in money and _may_be_multiple(column, meanings[column.name])
+        else column
+        for column in columns
+    ]
+    columns = _with_kinds(columns, answered)
     columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
@@ -416,16 +474,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for column in columns
     ]
     columns = with_ledger_problems(columns, grid.source)
-    publisher = given["network"] if "network" in given else vendor.table.get("publisher") if vendor else None
-    if publisher and not any(column.role == "network" for column in columns) and "publisher" not in grid.columns:
-        only = pd.CategoricalDtype(pd.Index([publisher], dtype="str"))
-        values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
-        where = vendor.name if vendor and "network" not in given else "the argument"
-        columns.append(OutsideColumn("publisher", "network", values, (Evidence("network", where, publisher),)))
-    elif "network" in given:
-        named = next((column.name for column in columns if column.role == "network"), "publisher")
-        step = f'roles={{"{named}": "text"}} if that is something else'
-        raise BadQuery("network", given["network"], f"is not what the column {named} says: leave one out, {step}")
+    publisher = vendor.table.get("publisher") if vendor else None
+    columns += _of_all_rows("network", "publisher", given, columns, grid, known=publisher, vendor=vendor)
+    columns += _of_all_rows("country", "country", given, columns, grid)
     columns += _platforms_of_apps(columns)
     return OutsideTable(
         source=grid.source,
@@ -445,6 +496,37 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
     )
+
+
+def _of_all_rows(
+    role: Literal["network", "country"],
+    name: str,
+    given: Mapping[str, Any],
+    columns: Sequence[OutsideColumn],
+    grid: Grid,
+    *,
+    known: str | None = None,
+    vendor: Vendor | None = None,
+) -> list[OutsideColumn]:
+    """Return the column *name* of what all rows have: by the argument, or as a *vendor* is *known* for it.
+
+    Raises:
+        BadQuery: the argument is there, and a column that says it, too.
+    """
+    said = given.get(role, known)
+    there = next((column.name for column in columns if column.role == role), None)
+    if there is not None and role in given:
+        step = f'roles={{"{there}": "text"}} if that is something else'
+        raise BadQuery(role, said, f"is not what the column {there} says: leave one out, {step}")
+    if there is not None or said is None:
+        return []
+    if role == "country" and canonical_name(said, "country") is None:
+        raise BadQuery(role, said, 'is no country: write a name or two letters, "TH"')
+    name = name if name not in grid.columns else f"{name} of all rows"
+    only = pd.CategoricalDtype(pd.Index([said], dtype="str"))
+    values = Series(pd.Categorical.from_codes(np.zeros(len(grid.rows), dtype="int8"), dtype=only))
+    where = vendor.name if vendor and role not in given else "the argument"
+    return [OutsideColumn(name, role, values, (Evidence(role, where, said),))]
 
 
 def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]) -> list[str]:
@@ -885,6 +967,10 @@ def _with_weights(
     summands = {name: column for name, column in usable.items() if column.role in SUMMANDS}
     written = {name: _written(column, cells[name], meanings[name], marks) for name, column in summands.items()}
     counts = {name: shown for name, shown in written.items() if summands[name].role == "count"}
+    units = {column.name: _unit(cells[column.name], meanings[column.name]).scale for column in columns}
+    unit_of = {
+        name: 0.0 if units[name] == 1 and "scale" not in meanings[name].details else units[name] for name in units
+    }
     result = []
     for column in columns:
         meaning, formula = meanings[column.name], None
@@ -896,6 +982,9 @@ def _with_weights(
             shown = _written(column, cells[column.name], meaning, marks)
             tried = [stated] if isinstance(stated, ColumnQuotient) else []
             formula = fitting_formula(shown, written, written if column.concept == "roas" else counts, tried)
+            if column.role == "rate" and not unit_of[column.name] and (formula is None or formula not in tried):
+                scales = {name: unit_of[name] for name, other in summands.items() if other.role == "amount"}
+                column, formula = _in_unit_of_amounts(column, shown, formula, written, counts, scales, tried)
         if formula is not None:
             above, over = summands[formula.numerator], summands[formula.denominator]
             if column.role == "amount":
@@ -910,6 +999,55 @@ def _with_weights(
             column = replace(column, weight=stated)
         result.append(column)
     return result
+
+
+def _in_unit_of_amounts(
+    column: OutsideColumn,
+    shown: Written,
+    formula: ColumnQuotient | None,
+    written: Mapping[str, Written],
+    counts: Mapping[str, Written],
+    scales: Mapping[str, float],
+    tried: Sequence[ColumnQuotient],
+) -> tuple[OutsideColumn, ColumnQuotient | None]:
+    """Return a rate of amounts in thousands, in whose unit its cells are too, with its formula: 천원 an install.
+
+    *formula* is the one of its cells as they are. *scales* are the units of the amounts.
+    """
+    for scale in {scale for scale in scales.values() if scale > 1}:
+        amounts = {name: written[name] for name in scales if scales[name] == scale}
+        scaled = Written(shown.values * scale, shown.places - round(math.log10(scale)))
+        found = fitting_formula(
+            scaled, amounts, counts, [quotient for quotient in tried if quotient.numerator in amounts]
+        )
+        if found is not None and (formula is None or found in tried):
+            evidence = Evidence(f"times {scale:g}", "the unit of", found.numerator)
+            return replace(column, values=scaled.values, evidence=(*column.evidence, evidence)), found
+    return column, formula
+
+
+def _with_currencies_of_rates(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
+    """Return *columns*, amounts of no known currency in the one of the rates that they prove: eCPM (R$) of earnings."""
+    said: dict[str, dict[str, OutsideColumn]] = {}
+    for rate in columns:
+        is_quotient = rate.role == "rate" and isinstance(rate.weight, ColumnQuotient)
+        if is_quotient and rate.currency is not None and rate.money_problem is None:
+            said.setdefault(rate.weight.numerator, {})[rate.currency] = rate  # type: ignore[union-attr]
+    found = []
+    for column in columns:
+        rates = said.get(column.name, {})
+        if column.role == "amount" and column.currencies is None and len(rates) == 1:
+            ((code, rate),) = rates.items()
+            evidence = (*column.evidence, Evidence(code, "the currency of", rate.name))
+            column = replace(column, currencies=rate.currencies, evidence=evidence, money_problem=None)
+        found.append(column)
+    return found
+
+
+def _may_be_multiple(column: OutsideColumn, meaning: Meaning) -> bool:
+    """Return whether nothing says in which unit a rate of money is: no argument, and no amount that proves it."""
+    is_proven = isinstance(column.weight, ColumnQuotient) or any("times" in said.says for said in column.evidence)
+    return column.role == "rate" and column.problem is None and "scale" not in meaning.details and not is_proven
 
 
 def _with_kinds(columns: list[OutsideColumn], answered: Collection[str]) -> list[OutsideColumn]:
@@ -1062,17 +1200,12 @@ def _are_of_events(name: str, looked: _Looked) -> bool:
 
 
 def _without_merged_cells(looked: _Looked) -> _Looked:
-    """Return a table with days, and names in its first column, filled from above where cells were merged."""
+    """Return a table with days filled from above where cells were merged."""
     grid, cells, meanings = looked.grid, looked.cells, looked.meanings
     table, notes = grid.cells, []
     for place, name in enumerate(grid.columns):
-        role = meanings[name].role
-        is_day = role in ("day", "start", "end")
-        if cells[name].is_typed and not is_day:
-            continue
-        is_day = is_day and not _are_of_events(name, looked)
         codes = cells[name].codes
-        if is_day or (place == 0 and role in KEYS and are_merged(codes)):
+        if meanings[name].role in ("day", "start", "end") and not _are_of_events(name, looked):
             keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
             filled = filled_down(codes, [cells[other].codes for other in keys if not cells[other].is_typed])
             if filled is not None:

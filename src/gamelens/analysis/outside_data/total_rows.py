@@ -8,7 +8,7 @@ all other keys.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -33,7 +33,13 @@ from gamelens.analysis.outside_data.roles import (
     summands_of,
 )
 from gamelens.analysis.outside_data.row_kinds import COUNTED_TWICE, is_level, kinds_of_rows
-from gamelens.analysis.outside_data.total_words import AT_ONE_END, WHOLE, WHOLE_OF_NAMES, WORD_AT_ONE_END
+from gamelens.analysis.outside_data.total_words import (
+    AT_ONE_END,
+    TOTAL_AT_ONE_END,
+    WHOLE,
+    WHOLE_OF_NAMES,
+    WORD_AT_ONE_END,
+)
 from gamelens.errors import BadQuery
 
 _NO_VALUE: Final = re.compile(r"\W*")
@@ -42,6 +48,7 @@ _MARKS: Final = " :–—-()[]\"'"
 _ROUNDING: Final = 0.005  # of a sum of rounded rows
 _COARSE: Final = 0.05  # of a sum of numbers such as 1.2M
 _FEWEST: Final = 2  # rows that a sum adds up
+_MOST_BLOCKS: Final = 1_000
 _MOST_NAMES: Final = 1_000  # of a column; a total may have one of them
 _FEWEST_PAIRS: Final = 3  # values that are each in a row of the whole and in one of a part
 
@@ -82,6 +89,7 @@ def find_totals(
         found = again._replace(larger={**found.larger, **again.larger})
     for end in (-1, 0):
         found = found._replace(mask=found.mask | _nameless_row(grid, meanings, cells, found.mask, end))
+    found = _with_block_totals(grid, meanings, cells, found, is_decided=bool(named))
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
         return found
@@ -90,6 +98,66 @@ def find_totals(
     are = "is the sum of rows beside it" if outline.sum() == 1 else "are the sums of the rows below or above them"
     note = f"{grid.rows_text(outline)} {are}, as in a pivot table"
     return found._replace(mask=found.mask | outline, notes=(*found.notes, note))
+
+
+def _with_block_totals(
+    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], found: TotalRows, *, is_decided: bool
+) -> TotalRows:
+    """Return *found* with the rows that have a word of totals and are the sums of the rows as far as the next such row.
+
+    P09 total stands below the weeks of P09, in none of whose names it is. A row that is called like several others that
+    are sums, and is none, is asked about.
+    """
+    names = [name for name in _naming_columns(grid, meanings, cells) if not cells[name].is_typed]
+    wholes = [_matches(cells[name], WHOLE_OF_NAMES) for name in names if meanings[name].role in _NAMED_BY_ALL]
+    is_whole = np.logical_or.reduce([*wholes, np.zeros(len(found.mask), dtype=bool)])
+    by_column = {name: _matches(cells[name], TOTAL_AT_ONE_END) for name in names}
+    has_word = np.logical_or.reduce([*by_column.values(), np.zeros(len(found.mask), dtype=bool)])
+    rows = np.flatnonzero(has_word & ~found.mask)
+    summands = summands_of(meanings, cells)
+    if (is_whole & ~found.mask).any():  # all countries of all days
+        found = found._replace(mask=found.mask | _sum_of_all_days(is_whole, found.mask, summands))
+    if not len(rows) or len(rows) > _MOST_BLOCKS or not summands:
+        return found
+    ends = np.flatnonzero(has_word | found.mask | np.append(True, np.diff(grid.rows) <= 0))
+    mask = found.mask.copy()
+    for row in rows.tolist():
+        above, below = ends[ends < row], ends[ends > row]
+        first = int(above[-1]) + (1 if len(above) and (has_word | found.mask)[above[-1]] else 0) if len(above) else 0
+        last = int(below[0]) if len(below) else len(mask)
+        blocks = [np.arange(first, row), np.arange(row + 1, last)]
+        mask[row] = any(_is_sum_of_all(row, block, summands) for block in blocks)
+    rule = found.rule
+    for rows_of_word in by_column.values() if rule is None and not is_decided else ():
+        proven, others = rows_of_word & mask & ~found.mask, rows_of_word & ~mask
+        if others.any() and proven.sum() >= max(_FEWEST, others.sum()):
+            name = next(name for name, rows in by_column.items() if rows is rows_of_word)
+            texts = [cells[name].texts[int(code)] for code in np.unique(cells[name].codes[others])]
+            rule = f"may count twice: {grid.rows_text(others)} with {', '.join(map(repr, texts))} in {name} "
+            rule += f"{'is' if others.sum() == 1 else 'are'} called like sums of other rows: "
+            rule += f'totals={texts!r} leaves this out, totals="keep" counts all'
+    return found._replace(mask=mask, rule=rule)
+
+
+def _sum_of_all_days(
+    is_whole: NDArray[np.bool_], mask: NDArray[np.bool_], summands: Mapping[str, NDArray[np.float64]]
+) -> NDArray[np.bool_]:
+    """Return the row called by a word for the whole that is the sum of all other rows, whatever day it has."""
+    found = np.zeros_like(mask)
+    sums = {name: np.nansum(values[~mask]) for name, values in summands.items()}
+    is_double = [np.abs(2 * values - sums[name]) <= _ROUNDING * np.abs(values) for name, values in summands.items()]
+    rows = np.flatnonzero(is_whole & ~mask & np.logical_and.reduce([*is_double, ~mask]))
+    if len(rows) == 1 and any(values[rows[0]] for values in summands.values()) and (~mask).sum() > _FEWEST:
+        found[rows] = True
+    return found
+
+
+def _is_sum_of_all(row: int, parts: NDArray[np.int64], summands: Mapping[str, NDArray[np.float64]]) -> bool:
+    """Return whether all numbers of a row are the sums of those of several *parts*."""
+    sums = [(values[row], np.nansum(values[parts])) for values in summands.values() if not np.isnan(values[row])]
+    if len(parts) < _FEWEST or not any(stated for stated, _ in sums):
+        return False
+    return all(abs(stated - added) <= _ROUNDING * abs(stated) for stated, added in sums)
 
 
 def _nameless_row(
@@ -190,12 +258,17 @@ def _by_words(
     if len(grid.rows) <= _FEWEST or not any(rows.any() for rows in suspects.values()):
         return TotalRows(mask | _totals_of_one(names, meanings, cells, mask), larger, notes, rule)
     summands = _with_rounding(meanings, cells)
+    running = {name for name in summands if meanings[name].role == "cumulative"}
     ranges = _ranges(names, meanings, cells)
     if of_name.any():
-        for _, _, confirmed, _, _ in _sums(of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges):
+        for _, _, confirmed, _, _ in _sums(
+            of_names | {"": of_name}, codes, keys, summands, has_word, mask, ranges, running
+        ):
             mask |= confirmed & of_name
     codes = {name: cells[name].codes for name in names}
-    for said, rows, confirmed, is_larger, unsure in _sums(suspects, codes, keys, summands, has_word, mask, ranges):
+    for said, rows, confirmed, is_larger, unsure in _sums(
+        suspects, codes, keys, summands, has_word, mask, ranges, running
+    ):
         mask |= confirmed
         if unsure.any() and rule is None:
             are = "is the sum of those" if unsure.sum() == 1 else "are the sums of those"
@@ -210,8 +283,13 @@ def _by_words(
 
 
 def _with_rounding(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> Summands:
-    """Return the numbers that rows of one day add up, with how far their sum may be off: balances are among them."""
-    summands = summands_of(meanings, cells, SUMMANDS | {"stock", "cumulative"})
+    """Return the numbers that rows of one day add up, with how far their sum may be off: balances are among them.
+
+    Without any, they are those that nothing says more of.
+    """
+    summands = summands_of(meanings, cells, SUMMANDS | {"stock", "cumulative"}) or summands_of(
+        meanings, cells, {"number"}
+    )
     is_rounded = {name: not cells[name].is_typed and cells[name].numbers.rounded is not None for name in summands}
     return {name: (values, _COARSE if is_rounded[name] else _ROUNDING) for name, values in summands.items()}
 
@@ -243,6 +321,7 @@ def _sums(
     has_word: NDArray[np.bool_],
     mask: NDArray[np.bool_],
     ranges: Mapping[str, NDArray[np.datetime64]],
+    running: Collection[str],
 ) -> Iterator[tuple[list[str], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]]:
     """Yield the rows that the same columns suspect: these columns, the rows, which are sums, are larger, are unsure.
 
@@ -259,7 +338,7 @@ def _sums(
         parts = (bits & ~pattern == 0) & (bits != pattern) & ~mask
         by = [name for name in keys if name not in said]
         group = groups_of(codes, by, len(mask))
-        confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands)
+        confirmed, is_larger, is_comparable = _compare(group, rows, parts, summands, running)
         confirmed |= _sums_of_range(rows, parts, [name for name in by if name not in ranges], codes, ranges, summands)
         nameless = is_comparable & ~has_word
         unsure = np.zeros(len(mask), dtype=bool)
@@ -325,7 +404,7 @@ def _totals_of_one(
         with_word = {*column.unlike_names}
         if not without_day | with_word:
             continue
-        places = {folded: place for place, text in enumerate(column.texts) if (folded := _folded(text))}
+        places = {folded: place for place, text in enumerate(column.texts) if (folded := folded_name(text))}
         filled = filled_down(column.codes) if are_merged(column.codes) else None
         codes = column.codes if filled is None else filled
         for place in sorted(without_day | with_word):
@@ -346,28 +425,29 @@ def _rows_of_name(
     text: str, others: Sequence[str], cells: Mapping[str, ColumnCells]
 ) -> tuple[NDArray[np.bool_] | None, bool]:
     """Return the rows whose name in another column stands in *text* beside a word of totals: Total Meta, in a week."""
-    name = _folded(WORD_AT_ONE_END.sub("", text))
-    if name and name != _folded(text):
+    name = folded_name(WORD_AT_ONE_END.sub("", text))
+    if name and name != folded_name(text):
         for other in others:
             for place, known in enumerate(cells[other].texts if len(cells[other].distinct) <= _MOST_NAMES else ()):
-                if _folded(known) == name:
+                if folded_name(known) == name:
                     return cells[other].codes == place, True
     return None, False
 
 
-def _folded(text: str) -> str:
+def folded_name(text: str) -> str:
+    """Return a name in small letters without marks around it."""
     return " ".join(text.casefold().split()).strip(_MARKS)
 
 
 def _name_beside(text: str, places: Mapping[str, int]) -> tuple[int | None, bool]:
     """Return the place of the name that stands beside other words in *text*, and whether these are of a total."""
-    name = _folded(WORD_AT_ONE_END.sub("", text))
-    if name in places and name != _folded(text):
+    name = folded_name(WORD_AT_ONE_END.sub("", text))
+    if name in places and name != folded_name(text):
         return places[name], True
-    folded = _folded(text)
+    folded = folded_name(text)
     ends = [place.start() for place in re.finditer(r"[^\w]+", folded)]
     for part in (*(folded[:end] for end in reversed(ends)), *(folded[end:] for end in ends)):
-        if (name := _folded(part)) in places and len(name) > 1:
+        if (name := folded_name(part)) in places and len(name) > 1:
             return places[name], False
     return None, False
 
@@ -405,14 +485,17 @@ def _compare(
     rows: NDArray[np.bool_],
     parts: NDArray[np.bool_],
     summands: Summands,
+    running: Collection[str] = (),
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
     """Return which of *rows* are the sum of the *parts* of their group, which are larger, and which have several parts.
 
+    A row is larger if no number of it is less than the sum. A *running* total adds up other days as well, and is
+    larger for that reason.
     A row that sums up a single other one counts if a row that sums up several does, or if all do, of different values.
     """
-    confirmed, larger, several, comparable = (np.zeros(len(rows), dtype=bool) for _ in range(4))
+    confirmed, larger, smaller, several, comparable = (np.zeros(len(rows), dtype=bool) for _ in range(5))
     is_pair = False
-    for values, rounding in summands.values():
+    for name, (values, rounding) in summands.items():
         known = parts & ~np.isnan(values)
         sums = np.bincount(group[known], values[known], minlength=group.max() + 1)[group]
         counts = np.bincount(group[known], minlength=group.max() + 1)[group]
@@ -421,9 +504,11 @@ def _compare(
         confirmed |= is_sum
         several |= is_sum & (counts >= _FEWEST)
         comparable |= is_known & (counts >= _FEWEST)
-        larger |= is_known & (values > sums) & (counts >= _FEWEST)
+        if name not in running:
+            larger |= is_known & (values > sums) & (counts >= _FEWEST)
+            smaller |= is_known & ~is_sum & (values < sums) & (values > 0)
         is_pair |= bool(is_sum[is_known].all()) and len(np.unique(values[is_sum])) >= _FEWEST_PAIRS
-    return (confirmed if several.any() or is_pair else several), larger, comparable
+    return (confirmed if several.any() or is_pair else several), larger & ~smaller, comparable
 
 
 def _matches(column_cells: ColumnCells, pattern: re.Pattern[str]) -> NDArray[np.bool_]:

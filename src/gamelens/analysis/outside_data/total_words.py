@@ -43,7 +43,7 @@ _OF_PERIOD: Final = (
     rf"\s+(?:(?:{_UNITS_OF_TIME}|w|q|t)\.?\s*\d.*|(?:[ivx]{{1,4}}|\d)\W*\s*(?:{_UNITS_OF_TIME})(?!\w).*)"
 )
 _MORE: Final = (
-    rf"(?:\s+(?-i:{_CODES})(?!\w)|{_OF_PERIOD}|\s*[:：（].*|\s+\(.*|\s+[–-]\s.*"
+    rf"(?:\s+(?-i:{_CODES})(?!\w))?(?:{_OF_PERIOD}|\s*[:：（].*|\s+\(.*|\s+[–-]\s.*"
     r"|\s+(?:of|for|von|für|de|di|du|des|av)\b.*|\s+[\d.,]+.*)?\W*"
 )
 
