@@ -20,6 +20,7 @@ from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 from support.hypothesis_profiles import register_profiles
 from support.scheduling import HEAVY, FixtureScheduling
 from support.shared_by_workers import share_a_folder
+from support.shown_cases import leave_to_wide
 
 if TYPE_CHECKING:
     from support.sandbox_stage import Stage
@@ -60,6 +61,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.enable()
         atexit.register(gc.unfreeze)  # or engines would complain of leaks when Python ends
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, object, object]:
+    """Leave the cases of a test that its marker `shown_by` does not name to `make test-wide`."""
+    made = yield
+    if isinstance(made, list) and made and isinstance(made[0], pytest.Function):
+        leave_to_wide(made)
+    return made
 
 
 @pytest.hookimpl(optionalhook=True)  # of a plugin that a run may leave out

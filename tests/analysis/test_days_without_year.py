@@ -44,6 +44,7 @@ WRITTEN = [
 ]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("cells", "header", "meant"), WRITTEN)
 def test_days_without_a_year_take_the_one_that_is_stated(
     file: WriteFile, cells: list[str], header: str, meant: list[str]
@@ -59,6 +60,7 @@ def test_days_without_a_year_take_the_one_that_is_stated(
         assert f"{header}: {cells[0]} is read as {meant[0]}, by {line!r}" in str(gl.read_table(titled))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "line",
     [
@@ -105,6 +107,7 @@ def test_a_month_with_two_digits_of_a_year_is_asked_about(file: WriteFile) -> No
         outside_data.in_dollars(table_of(file, ["Sep 26", "Okt 26"], "Report 2026"))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("cells", "header", "lines", "meant"),
     [

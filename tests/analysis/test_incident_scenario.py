@@ -60,6 +60,7 @@ def behind(arrays: ArrayAnswers, row: pd.Series, dimension: str) -> DataFrame:
     )
 
 
+@pytest.mark.wide
 def test_the_dead_network_on_its_first_day_and_its_platform(
     board_of: BoardOf, arrays: ArrayAnswers, scenario: Scenario
 ) -> None:
@@ -92,6 +93,7 @@ def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario)
     assert alarms["since"].item() == day_of(scenario, 44)
 
 
+@pytest.mark.wide
 def test_the_country_of_the_bad_build_and_the_build(
     board_of: BoardOf, arrays: ArrayAnswers, scenario: Scenario
 ) -> None:

@@ -269,6 +269,7 @@ WEEKLY = tidy_frame(
 )
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("change", "rule"),
     [

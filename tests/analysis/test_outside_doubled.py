@@ -17,6 +17,7 @@ DAYS = [f"2026-11-{day:02}" for day in range(1, 8)]
 COSTS = [31, 57, 23, 94, 46, 78, 65]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("word", ["media", "Media", "average", "mean", "Sum", "Total", "Summe"])
 def test_a_word_that_is_also_a_name_counts_where_its_numbers_are_no_totals(file: WriteFile, word: str) -> None:
     """Media is what a cost is for, and a mean in Spanish; that it counts is said."""
@@ -27,6 +28,7 @@ def test_a_word_that_is_also_a_name_counts_where_its_numbers_are_no_totals(file:
     assert f"with {word!r} in cost_type count, as no sums or means of others" in str(table)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("word", "of_day"), [("Total", 30), ("Sum", 30), ("average", 10), ("media", 10)])
 def test_a_word_of_totals_or_means_is_one_where_its_numbers_are(file: WriteFile, word: str, of_day: int) -> None:
     rows = [
@@ -57,6 +59,7 @@ def test_a_footer_of_averages_is_left_out(file: WriteFile) -> None:
         assert outside_data.in_dollars(path)["spend"].sum() == sum(COSTS)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("indent", ["", "   "])
 @pytest.mark.parametrize("is_below", [False, True])
 def test_names_above_their_parts_in_one_column_are_left_out(file: WriteFile, indent: str, *, is_below: bool) -> None:
@@ -90,6 +93,7 @@ def test_rows_that_are_sums_of_others_by_chance_count(file: WriteFile) -> None:
     assert gl.read_table(file("\n".join(["Name,Cost (USD)", *rows, ""]))).column("Cost (USD)").values.sum() == 119
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("kinds", "stay"),
     [
@@ -145,6 +149,7 @@ def test_merged_cells_are_no_rows_that_are_there_twice(file: WriteFile) -> None:
     assert table.column("Campaign").values.nunique() == 3
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header", ["Exported at", "snapshot_date", "Extracted on", "Abrufdatum", "取得日時", "Pulled at"]
 )

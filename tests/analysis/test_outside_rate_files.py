@@ -24,6 +24,7 @@ def _rate(rate: object, code: str, day: str) -> float:
     return float(DailyRates(rate).of_days(code, days).iloc[0])
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("name", "code", "day", "rate"),
     [
@@ -66,6 +67,7 @@ def test_a_file_of_a_bank_that_is_no_utf8_is_a_rate(tmp_path: Path, file: WriteF
     assert outside_data.in_dollars(spend, rate=path)["spend"].tolist() == pytest.approx([10_000, 10_000])
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "text",
     [
@@ -146,6 +148,7 @@ SDMX = (
 )
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("text", "code", "expected"),
     [

@@ -51,6 +51,7 @@ def test_a_week_is_read_in_any_form(text: str) -> None:
     assert (str(read.at[0])[:10], str(read.until[0])[:10]) == ("2026-10-05", "2026-10-12")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("week", ["Oct 5–11", "5.–11.10.", "5-11 Oct", "10/5-10/11", "10月5日～11日", "Week of Oct 5"])
 def test_a_week_without_a_year_takes_that_of_the_title(tmp_path: Path, week: str) -> None:
     later = {"Oct 5–11": "Oct 26–Nov 1", "10/5-10/11": "10/26-11/1"}.get(
@@ -70,6 +71,7 @@ def test_ends_before_it_begins_is_no_range(tmp_path: Path) -> None:
         read_times(["Oct 11–5, 2026"], field="week")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("mark", ["o/w ", "  ", "- ", "davon ", "в т.ч. ", "其中:"])
 def test_measures_in_rows_become_columns(tmp_path: Path, mark: str) -> None:
     """A sum beside its parts counts once, and thousands hold for counts as for money."""

@@ -16,6 +16,7 @@ from support.outside_files import written
 from support.tidy_frames import tidy_frame
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize(
     ("header", "done", "other"),
     [
@@ -76,6 +77,7 @@ def test_rows_that_are_not_spent_are_asked_about(tmp_path: Path, header: str, do
     assert outside_data.in_dollars(alone)["spend"].sum() == 50
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "texts"),
     [
@@ -244,6 +246,7 @@ def test_a_word_of_totals_beside_whole_rows_is_no_total(tmp_path: Path, header: 
     assert (column.problem, column.values.sum()) == (None, 65 * 6 + 3 * 91)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("header", ["Week ending", "Week ending (Sunday)", "Tydzień do", "Woche bis", "To"])
 def test_a_week_is_named_by_its_last_day(tmp_path: Path, header: str) -> None:
     path = written(tmp_path / "weeks.csv", f"{header},Cost (USD)", "2026-11-08,10", "2026-11-15,20", "2026-11-22,30")
@@ -281,6 +284,7 @@ def test_forecasts_in_brackets_are_no_amounts_of_days(tmp_path: Path) -> None:
     assert outside_data.in_dollars(path, leave_out={"Day": ["2026-11-03 (plan)"]})["spend"].sum() == 30
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("debit", "credit"), [("Soll", "Haben"), ("Debit", "Credit"), ("Debe", "Haber"), ("借方", "贷方")]
 )
@@ -439,6 +443,7 @@ def test_a_bill_of_an_agency_is_a_cost(tmp_path: Path) -> None:
     assert outside_data.in_dollars(path)["spend"].sum() == 150
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("header", ["कुल (₹)", "Всего за день, ₽", "Razem (PLN)", "Sommer € i alt"])
 def test_a_number_with_a_currency_in_its_header_is_an_amount(tmp_path: Path, header: str) -> None:
     """So a rate converts it; what it does not convert is refused."""

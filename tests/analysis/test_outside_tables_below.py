@@ -41,6 +41,7 @@ def _cell(text: str) -> object:
         return text or None
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 @pytest.mark.parametrize("second", SECONDS.values(), ids=SECONDS)
 def test_two_tables_are_asked_about_and_each_is_read(tmp_path: Path, second: list[str], suffix: str) -> None:
@@ -55,6 +56,7 @@ def test_two_tables_are_asked_about_and_each_is_read(tmp_path: Path, second: lis
     assert outside_data.in_dollars(path, header_row=header)["spend"].tolist() == [20.5, 14.0]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "lines",
     [

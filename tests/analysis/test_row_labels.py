@@ -19,6 +19,7 @@ def _costs(file: WriteFile, header: str, label: str) -> Path:
     return file("\n".join([f"Date;{header};Cost (USD)", *rows, f"2026-10-03;{label};7.5", ""]), "costs.csv")
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("header", ["Network", "Campaign", "Position"])
 @pytest.mark.parametrize(
     "label",
@@ -38,6 +39,7 @@ def test_a_row_that_names_nothing_is_asked_about(file: WriteFile, header: str, l
     assert outside_data.in_dollars(path, leave_out={header: []}, totals="keep")["spend"].sum() == 115.5
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("label", ["Total War", "Other", "Summer Sale", "Target", "Max", "Balance Board", "Transport"])
 def test_names_with_such_words_count(file: WriteFile, label: str) -> None:
     """Nobody is asked about a campaign."""

@@ -31,6 +31,7 @@ TEXTS = {
 }
 
 
+@pytest.mark.shown_by(5)
 @pytest.mark.parametrize(
     ("language", "encoding"),
     [

@@ -14,6 +14,7 @@ from gamelens.errors import BadQuery
 WriteFile = Callable[..., Path]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "labels"),
     [
@@ -78,6 +79,7 @@ def test_an_empty_day_beside_another_name_is_not_the_day_above(file: WriteFile) 
     assert table.starts.dt.day.tolist() == [1, 1, 2, 2]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("is_first", [False, True])
 @pytest.mark.parametrize(
     ("header", "days", "whole"),
@@ -137,6 +139,7 @@ def test_periods_that_overlap_name_the_longest_row(file: WriteFile) -> None:
         periods_within(table, None, frame="money")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("place", ["first", "name"])
 @pytest.mark.parametrize("has_tax", [False, True])
 @pytest.mark.parametrize(
@@ -167,6 +170,7 @@ def test_totals_of_a_currency_are_left_out(
     assert "left out" in str(table)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("label", ["Summe KW 45", "Total Q1 2026", "Razem I kw. 2026", "Total semaine 45", "Total T1"])
 def test_a_total_of_a_named_period_is_left_out(file: WriteFile, label: str) -> None:
     rows = ["Meta,4,1", "Moloco,5,2", f"{label},9,3"]

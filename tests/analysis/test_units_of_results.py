@@ -117,6 +117,7 @@ def test_each_column_of_each_result_has_its_unit(results: dict[str, DataFrame], 
     assert_units(results, tmp_path)
 
 
+@pytest.mark.wide
 def test_each_number_of_a_claim_has_its_unit(results: dict[str, DataFrame], tmp_path: Path) -> None:
     """What is compared has its own unit where that of the size is a ratio: a count of players is no percentage."""
     claimed = {name: claims.of(frame) for name, frame in results.items() if name in analyses()}
@@ -124,6 +125,7 @@ def test_each_number_of_a_claim_has_its_unit(results: dict[str, DataFrame], tmp_
     assert_units(claimed, tmp_path, are_claims=True)
 
 
+@pytest.mark.wide
 def test_each_column_of_an_analysis_of_events_has_its_unit(tmp_path: Path) -> None:
     """Those of a lake, two answers beside each other, and definitions of retention."""
     over = ("2026-10-25", "2026-11-03")

@@ -171,6 +171,7 @@ def test_a_row_opens_to_the_whole_event(watched: LivePage) -> None:
     assert json.loads(watched.page.locator("pre.whole").inner_text())["own_field"] == [1, {"deep": True}]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("fragment", "shown"),
     [
@@ -381,7 +382,8 @@ def test_nothing_is_wider_than_the_window(watched: LivePage) -> None:
             assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", [SCHEMES[0], pytest.param(SCHEMES[1], marks=pytest.mark.wide)])
+@pytest.mark.shown_by(1)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_page_has_no_violation(ready: SandboxInfo, browser: Browser, scheme: Literal["light", "dark"]) -> None:
     """axe-core finds nothing of any severity, with good and bad events and a refused request."""
     page = browser.new_page(color_scheme=scheme, bypass_csp=True)

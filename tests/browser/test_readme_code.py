@@ -96,6 +96,7 @@ def test_a_python_session_sends_what_it_was_given(sandbox: tuple[Path, SandboxIn
     assert _accepted(ready) == before + 4
 
 
+@pytest.mark.wide
 def test_a_page_of_another_origin_sends_a_signed_event(sandbox: tuple[Path, SandboxInfo], browser: Browser) -> None:
     """A page of another origin sends an event after a preflight (Wire 1.5, Response headers)."""
     folder, ready = sandbox

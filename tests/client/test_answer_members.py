@@ -41,6 +41,7 @@ SHAPES: dict[str, tuple[list[str], list[dict[str, Any]]]] = {
 }
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("by", SHAPES)
 @pytest.mark.parametrize(
     ("member", "note"),
@@ -100,6 +101,7 @@ def test_an_empty_member_is_no_note(lens: Client, script: Script, by: str) -> No
     assert not said(lens.query("event_count", by=dimensions, over=WEEK))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("by", SHAPES)
 @pytest.mark.parametrize(
     "member",
@@ -182,6 +184,7 @@ CONTRADICTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("metric", "row", "says"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_a_row_that_contradicts_itself_is_said(
     lens: Client, script: Script, metric: str, row: dict[str, Any], says: str
@@ -195,6 +198,7 @@ def test_a_row_that_contradicts_itself_is_said(
     assert len(frame) == 2
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("metric", "row"),
     [

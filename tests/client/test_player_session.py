@@ -435,6 +435,7 @@ asyncio.run(main())
 # Valid events
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("category", "fields", "field"),
     [

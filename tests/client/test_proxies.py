@@ -45,6 +45,7 @@ def closed_port() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(
     ("exempt", "address", "is_direct"),
     [
@@ -79,6 +80,7 @@ def test_no_proxy(environ: Callable[..., None], exempt: str, address: str, is_di
     Transport(address)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("variables", "proxy"),
     [

@@ -166,6 +166,7 @@ class Questions:
         )
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.hypothesis  # for `make bench`
 @pytest.mark.parametrize("seed", walks())
 def test_whatever_is_asked_is_true_and_costs_what_was_planned(world: World, tmp_path: Path, seed: int) -> None:

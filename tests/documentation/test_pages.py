@@ -70,6 +70,7 @@ def test_a_typed_number_is_found() -> None:
     assert NUMBER.findall(prose("Of {{ n }} players 33.3 % came back, `top=5` of 1,204.")) == ["33.3", "1,204."]
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("path", PAGES, ids=lambda it: it.stem)
 def test_every_block_of_python_is_one_that_is_run(path: Path) -> None:
     """With no other word behind the language, which would leave it out."""
@@ -122,6 +123,7 @@ def test_every_metric_dimension_and_error_is_in_the_reference() -> None:
     assert [name for name in named if not re.search(rf"^##+ {name} ", page, re.MULTILINE)] == []
 
 
+@pytest.mark.wide
 def test_every_format_of_an_outside_file_has_an_entry() -> None:
     """With the headers that it is recognised by, and each column that the table of formats says something of."""
     page = formats_page()
@@ -303,6 +305,7 @@ def test_a_paper_has_one_name() -> None:
     assert len({name for found in names.values() for name in found}) == len(names)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("path", METHODS, ids=lambda it: it.stem)
 def test_formulas_have_no_command_left(path: Path) -> None:
     """A command of LaTeX that the converter does not know would stand in the text of the page."""
@@ -323,6 +326,7 @@ def test_the_gallery_has_each_notebook_with_its_command() -> None:
     assert shown.count("<div markdown>") == shown.count("</div>") - 1 == len([*notebooks()])
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_first_screens_are_pictures_of_reports(tmp_path: Path) -> None:
     """Those of the light and of the dark page, 1,040 pixels wide, with what is on the first screen alone."""

@@ -103,6 +103,7 @@ def assert_same(one: GamelensError, other: GamelensError) -> None:
     assert left == right
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_error_pickles_with_all_it_holds(name: str, protocol: int) -> None:
@@ -175,6 +176,7 @@ def test_errors_arrive_from_a_thread_pool() -> None:
             assert attempt(pool.submit(raise_error, error).result) is error
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_errors_arrive_from_a_process_pool() -> None:
     """`ProcessPoolExecutor` raises each error with all it holds."""

@@ -129,6 +129,7 @@ async def _kill_under_load(
     process.wait()
 
 
+@pytest.mark.wide
 def test_nothing_acknowledged_is_lost(outcome: tuple[BatchSenders, list[str], int]) -> None:
     """Every event acknowledged before a kill is in the lake (Wire 1.7, Submitting events)."""
     senders, builds, _ = outcome

@@ -290,6 +290,7 @@ def test_empty_scores_say_so(players: DataFrame) -> None:
     assert "no data in this interval" in _texts(charts.draw_bands(scores))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("every", "tick", "tooltip", "of_mean", "first"),
     [

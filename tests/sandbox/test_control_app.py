@@ -143,6 +143,7 @@ def test_the_clock_resumes_to_real_time(control_api: Call) -> None:
     assert abs((set_clock(control_api, {"resume": True}) - datetime.now(UTC)).total_seconds()) < 60
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "order",
     [
@@ -160,6 +161,7 @@ def test_an_unreadable_order_does_not_change_the_clock(control_api: Call, stage:
     assert stage.clock.now() == NOW
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "order",
     [
@@ -180,6 +182,7 @@ def test_an_order_that_leads_out_of_range_does_not_change_the_clock(
     assert stage.clock.now() == NOW
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("moment", ["1970-01-01T00:00:00Z", "9998-12-31T23:59:59Z"])
 def test_the_sandbox_works_at_either_end_of_its_clock(control_api: Call, stage: Stage, moment: str) -> None:
     """Events are taken, processed and answered for at the first and the last second that the clock can show.

@@ -132,6 +132,7 @@ def spark_statements() -> dict[str, set[str]]:
     return texts
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("name", METRICS)
 def test_every_statement_is_one_of_spark(spark_statements: dict[str, set[str]], name: str) -> None:
     """Statements of every metric, over all kinds of tables, are translated to what Spark's grammar reads."""

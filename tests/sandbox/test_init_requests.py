@@ -63,6 +63,7 @@ def test_init_is_an_object_or_an_array_of_one(shared: Stage, body: Any, path: st
     assert answer.json()["server_ts"] == int(NOW.timestamp())
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("body", UNREADABLE_INITS)
 @BOTH
 def test_an_unreadable_init_is_400(shared: Stage, body: bytes, path: str) -> None:
@@ -105,6 +106,7 @@ def test_every_wrong_type_of_an_init_is_named(shared: Stage) -> None:
     assert send_signed(shared, body, path=V2_PATH).json() == errors(*(("wrong_type", f"/{name}") for name in INIT))
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("path", COLLECTOR_PATHS[1:])
 def test_an_init_request_takes_no_more_memory_than_its_size(shared: Stage, path: str) -> None:
     """16 MB of tiny values in an unread field take less than 80 MB of memory.
@@ -211,6 +213,7 @@ def test_strict_mode_names_every_missing_field_of_an_init(strict_stage: Stage, p
     }
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(
     ("change", "error_type"),
     [
@@ -240,6 +243,7 @@ def test_strict_mode_judges_the_form_of_each_field_of_an_init(
     assert (answer.status_code, answer.json()) == (400, errors((error_type, f"/{name}")))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("content_type", "error_type"),
     [
@@ -263,6 +267,7 @@ def test_strict_mode_requires_the_content_type(
     assert event_counts(strict_stage) == NO_EVENTS
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
 @pytest.mark.parametrize("path", COLLECTOR_PATHS)
 def test_strict_mode_accepts_every_spelling_of_the_content_type(
@@ -299,6 +304,7 @@ CONTROL = CONFIG.replace(
 """A configuration with an experiment that hands out no configs."""
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("body", [OLDER, [OLDER], INIT])
 @pytest.mark.parametrize(
     ("tenants", "init_status", "status"),

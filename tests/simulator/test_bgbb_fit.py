@@ -31,6 +31,7 @@ def test_fit_finds_a_population_with_the_targets_of_any_population(
     assert retention_targets(fit_retention(*targets)) == pytest.approx(targets, rel=1e-6)
 
 
+@pytest.mark.wide
 @settings(deadline=None)
 @given(SHAPES, SHAPES, SHAPES, SHAPES)
 def test_fit_finds_the_population_itself_from_four_targets(
@@ -74,6 +75,7 @@ def test_a_refusal_names_targets_that_fit_accepts(targets: list[float]) -> None:
         assume(False)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("targets", "nearest"),
     [

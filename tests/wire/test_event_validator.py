@@ -37,6 +37,7 @@ def errors_of(candidate: Any) -> list[tuple[str, str]]:
     return [(fault.error_type, fault.path) for fault in LENIENT.violations(candidate)]
 
 
+@pytest.mark.shown_by(3)
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_category_has_good_events(category: str, rules: EventValidator) -> None:
@@ -48,6 +49,7 @@ def test_every_category_has_good_events(category: str, rules: EventValidator) ->
     assert rules.violations(good(category)) == []
 
 
+@pytest.mark.shown_by(3)
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_required_field_is_missed_by_its_path(category: str, rules: EventValidator) -> None:
@@ -71,6 +73,7 @@ def test_unknown_fields_are_accepted(category: str) -> None:
     assert is_good(good(category, browser_version="1", ios_idfa=None, something=[{"x": 1}]))
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(
     ("category", "fields", "error_type", "path"),
     [
@@ -248,6 +251,7 @@ def test_values_that_satisfy_the_rules_are_good(data: st.DataObject, rules: Even
     assert is_good(candidate, rules=rules)
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("category", "fields"),
     [

@@ -38,6 +38,7 @@ def offered(shell: InteractiveShell, source: str) -> list[str]:
         return [each.text for each in shell.Completer.completions(source, len(source))]
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("source", "text"),
     [
@@ -83,6 +84,7 @@ def test_only_public_names_are_offered(shell: InteractiveShell, source: str, nam
     assert sorted(offered(shell, source)) == sorted(name for name in names if not name.startswith("_"))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("source", "texts"),
     [
