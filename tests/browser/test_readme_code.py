@@ -63,6 +63,7 @@ SESSIONS = [
 ]
 
 
+@pytest.mark.shown_by("README.md")
 @pytest.mark.parametrize("readme", SESSIONS, ids=lambda it: str(it.relative_to(ROOT)))
 def test_every_block_of_python_runs(readme: Path, sandbox: tuple[Path, SandboxInfo], tmp_path: Path) -> None:
     """One after the other in one session, in a folder that has nothing, as a reader types them."""

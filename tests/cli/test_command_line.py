@@ -154,6 +154,7 @@ def test_two_dimensions_and_a_condition(sandbox: PlayedSandbox) -> None:
     assert {row["platform"] for row in json.loads(result.stdout)} == {"ios"}
 
 
+@pytest.mark.wide
 def test_wrong_usage_is_exit_code_2() -> None:
     """A command without its required argument has exit code 2."""
     assert run("query").returncode == 2

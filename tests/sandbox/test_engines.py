@@ -177,6 +177,7 @@ print(rows, "sqlglot" in sys.modules)
 """
 
 
+@pytest.mark.wide
 def test_neither_a_sandbox_nor_a_lake_on_duckdb_imports_sqlglot(tmp_path: Path) -> None:
     """It takes longer to import than a question to answer: only Spark's statements are translated."""
     command = [sys.executable, "-c", ON_DUCKDB, str(tmp_path / "state")]

@@ -125,7 +125,7 @@ def open_and_examine(state: Path, kind: str) -> None:
         assert deleted_files(state, before) == set()
 
 
-@pytest.mark.shown_by(3)
+@pytest.mark.shown_by("collected-the table of files", "imported-missing", "mixed-cut")
 @pytest.mark.parametrize(
     ("made", "what"),
     [

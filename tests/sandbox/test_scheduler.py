@@ -172,6 +172,7 @@ def test_processing_begins_by_itself_when_a_pause_ends(half: Stage) -> None:
     assert metric_value(half) == 1
 
 
+@pytest.mark.wide
 def test_a_run_that_ends_between_two_organisations_loses_nothing(stage: Stage) -> None:
     """After a stop between two runs, only the second organisation has pending events."""
     stage.submit([event(user_id="mine")])

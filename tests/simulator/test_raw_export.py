@@ -98,7 +98,7 @@ def test_event_data_has_the_counted_events_of_six_categories(tmp_path: Path) -> 
     assert len(list((tmp_path / "out" / "progression_event").iterdir())) > 1
 
 
-@pytest.mark.shown_by(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["raw-json", "event-parquet"])
 def test_the_same_scenario_gives_the_same_files(tmp_path: Path, kind: ExportFormat) -> None:
     """Any number of workers writes the same bytes."""
