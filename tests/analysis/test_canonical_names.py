@@ -56,7 +56,6 @@ def named(column: str, *values: str | None) -> DataFrame:
     return ads.with_canonical_names(tidy_frame("ilrd_revenue", **{column: values}, ilrd_revenue=[1.0] * len(values)))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("raw", "name"), NETWORKS.items())
 def test_spellings_of_a_network_have_one_name(raw: str, name: str) -> None:
     """Adapter classes of Android and iOS, and spellings of MAX and LevelPlay."""

@@ -14,7 +14,6 @@ from support.hypothesis_profiles import tries
 from support.tidy_frames import tidy_frame
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("treated", "control", "low", "high"),
     [

@@ -102,7 +102,6 @@ def test_words_and_zones_are_read_in_many_languages(text: str, moment: str, prec
     assert (day(result.at[0]), result.precision) == (moment, precision)
 
 
-@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("language", LANGUAGES.split())
 @pytest.mark.parametrize("form", ["medium", "long", "full"])
 def test_days_are_read_as_programs_write_them(language: str, form: Any) -> None:

@@ -60,7 +60,6 @@ def test_days_without_a_year_take_the_one_that_is_stated(
         assert f"{header}: {cells[0]} is read as {meant[0]}, by {line!r}" in str(gl.read_table(titled))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "line",
     [
@@ -107,7 +106,6 @@ def test_a_month_with_two_digits_of_a_year_is_asked_about(file: WriteFile) -> No
         outside_data.in_dollars(table_of(file, ["Sep 26", "Okt 26"], "Report 2026"))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("cells", "header", "lines", "meant"),
     [

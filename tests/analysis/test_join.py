@@ -205,7 +205,6 @@ def test_a_second_join_is_noted_after_the_first(revenue: DataFrame, file: WriteF
     assert [entry["source"] for entry in twice.attrs["gamelens"]["joined"]] == ["spend.csv", "holidays.csv"]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("name", ["spend.csv", "spend.tsv", "spend.parquet", "spend.xlsx"])
 def test_every_kind_of_file_gives_the_same(revenue: DataFrame, tmp_path: Path, name: str) -> None:
     """CSV, TSV, Parquet and Excel files of one table give the same join."""

@@ -452,7 +452,6 @@ def test_credit_notes_above_zero_are_asked_about(
     assert outside_data.in_dollars(signed)["spend"].sum() == 120
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     [
@@ -494,7 +493,6 @@ def test_a_cost_that_each_conversion_repeats_is_asked_about(
     assert outside_data.in_dollars(path)["spend"].sum() == sum(range(len(split)))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "scale"),
     [
@@ -514,7 +512,6 @@ def test_crores_and_lakhs_of_a_header_are_read(tmp_path: Path, header: str, scal
     assert found["spend"].sum() == pytest.approx(3.75 * scale / 90)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "line", ["UA spend (₹ in Lakhs)", "UA spend, Rs. in L", "Spend in lacs of rupees", "Figures in INR lakh"]
 )

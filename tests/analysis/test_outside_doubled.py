@@ -28,7 +28,6 @@ def test_a_word_that_is_also_a_name_counts_where_its_numbers_are_no_totals(file:
     assert f"with {word!r} in cost_type count, as no sums or means of others" in str(table)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("word", "of_day"), [("Total", 30), ("Sum", 30), ("average", 10), ("media", 10)])
 def test_a_word_of_totals_or_means_is_one_where_its_numbers_are(file: WriteFile, word: str, of_day: int) -> None:
     rows = [

@@ -69,7 +69,6 @@ def test_two_days_in_any_order_are_no_period(file: WriteFile) -> None:
     assert "say which one is meant" in str(table.periods.problem)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("width", [2, 5])
 @pytest.mark.parametrize("place", [2, 4])
 def test_a_line_of_separators_is_empty(file: WriteFile, place: int, width: int) -> None:

@@ -67,7 +67,6 @@ def test_a_file_of_a_bank_that_is_no_utf8_is_a_rate(tmp_path: Path, file: WriteF
     assert outside_data.in_dollars(spend, rate=path)["spend"].tolist() == pytest.approx([10_000, 10_000])
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "text",
     [

@@ -371,7 +371,6 @@ def test_a_refusal_is_of_a_public_class(file: WriteFile, day: str) -> None:
     assert type(refused.value) is BadQuery
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "numbers", "is_offered"),
     [

@@ -23,7 +23,6 @@ def in_script(text: str, zero: str) -> str:
     return text.translate({ord("0") + digit: chr(ord(zero) + digit) for digit in range(10)})
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("zero", ZEROS.values(), ids=ZEROS)
 def test_numbers_and_days_in_any_decimal_digits(file: WriteFile, zero: str) -> None:
     """A name with a digit stays as it is written."""

@@ -51,7 +51,6 @@ def test_a_week_is_read_in_any_form(text: str) -> None:
     assert (str(read.at[0])[:10], str(read.until[0])[:10]) == ("2026-10-05", "2026-10-12")
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("week", ["Oct 5–11", "5.–11.10.", "5-11 Oct", "10/5-10/11", "10月5日～11日", "Week of Oct 5"])
 def test_a_week_without_a_year_takes_that_of_the_title(tmp_path: Path, week: str) -> None:
     later = {"Oct 5–11": "Oct 26–Nov 1", "10/5-10/11": "10/26-11/1"}.get(

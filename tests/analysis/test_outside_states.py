@@ -246,7 +246,6 @@ def test_a_word_of_totals_beside_whole_rows_is_no_total(tmp_path: Path, header: 
     assert (column.problem, column.values.sum()) == (None, 65 * 6 + 3 * 91)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("header", ["Week ending", "Week ending (Sunday)", "Tydzień do", "Woche bis", "To"])
 def test_a_week_is_named_by_its_last_day(tmp_path: Path, header: str) -> None:
     path = written(tmp_path / "weeks.csv", f"{header},Cost (USD)", "2026-11-08,10", "2026-11-15,20", "2026-11-22,30")

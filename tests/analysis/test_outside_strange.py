@@ -115,7 +115,6 @@ LEVELS = [
 SINGLE = ["{0},A,,3{1}", "{0},A,a1,3{1}", "{0},B,,{1}", "{0},B,b1,{1}"]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "rows", "words"),
     [

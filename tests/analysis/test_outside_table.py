@@ -527,7 +527,6 @@ def test_hours_that_name_a_zone_say_so(
     assert "a frame has days of UTC" in str(gl.read_table(path, roles=roles))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("text", "zone"),
     [

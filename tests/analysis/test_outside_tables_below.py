@@ -56,7 +56,6 @@ def test_two_tables_are_asked_about_and_each_is_read(tmp_path: Path, second: lis
     assert outside_data.in_dollars(path, header_row=header)["spend"].tolist() == [20.5, 14.0]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "lines",
     [

@@ -39,7 +39,6 @@ def test_a_row_that_names_nothing_is_asked_about(file: WriteFile, header: str, l
     assert outside_data.in_dollars(path, leave_out={header: []}, totals="keep")["spend"].sum() == 115.5
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("label", ["Total War", "Other", "Summer Sale", "Target", "Max", "Balance Board", "Transport"])
 def test_names_with_such_words_count(file: WriteFile, label: str) -> None:
     """Nobody is asked about a campaign."""

@@ -76,7 +76,6 @@ def weeks(count: int, rng: np.random.Generator, noise: float = 0.05) -> NDArray[
     return 1000 * np.exp(weekend + rng.normal(0, noise, 7 * count))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("first", [21, 30, 51], ids=["a week", "across a weekend", "to the last day"])
 @pytest.mark.parametrize("length", [1, 5, 10])
 def test_a_long_holiday_is_measured_against_the_days_around_it(first: int, length: int) -> None:

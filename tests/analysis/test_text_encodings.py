@@ -31,7 +31,6 @@ TEXTS = {
 }
 
 
-@pytest.mark.shown_by(5)
 @pytest.mark.parametrize(
     ("language", "encoding"),
     [

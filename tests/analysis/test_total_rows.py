@@ -170,7 +170,6 @@ def test_totals_of_a_currency_are_left_out(
     assert "left out" in str(table)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("label", ["Summe KW 45", "Total Q1 2026", "Razem I kw. 2026", "Total semaine 45", "Total T1"])
 def test_a_total_of_a_named_period_is_left_out(file: WriteFile, label: str) -> None:
     rows = ["Meta,4,1", "Moloco,5,2", f"{label},9,3"]

@@ -88,7 +88,6 @@ def test_a_dear_question_wants_its_plan(server: AssistantServer, tool: str, argu
     assert reply(server, tool, **arguments, plan_id=dear["plan_id"]).body["rows"]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("tool", "arguments", "code", "works"),
     [
@@ -131,7 +130,6 @@ def test_a_refusal_has_a_code_and_the_call_that_works(
         assert not reply(server, tool, **works).is_error
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("tool", ["catalogue", "plan", "query", "retention", "health", "compare", "explain", "doctor"])
 def test_an_argument_that_a_tool_does_not_have_is_refused(server: AssistantServer, tool: str) -> None:
     """By its name, whatever else is given, and the schema says so too."""

@@ -171,7 +171,6 @@ def test_a_row_opens_to_the_whole_event(watched: LivePage) -> None:
     assert json.loads(watched.page.locator("pre.whole").inner_text())["own_field"] == [1, {"deep": True}]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("fragment", "shown"),
     [

@@ -28,7 +28,6 @@ def test_metrics_that_need_the_same_rows_share_the_requests(world: World) -> Non
     ]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("name", "by", "every"),
     [

@@ -122,7 +122,6 @@ def test_an_empty_answer_has_all_its_columns() -> None:
     assert table.schema == schema("revenue", PAIR)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("stamp", "moment"),
     [

@@ -101,7 +101,6 @@ def test_an_empty_member_is_no_note(lens: Client, script: Script, by: str) -> No
     assert not said(lens.query("event_count", by=dimensions, over=WEEK))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("by", SHAPES)
 @pytest.mark.parametrize(
     "member",
@@ -184,7 +183,6 @@ CONTRADICTIONS: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("metric", "row", "says"), CONTRADICTIONS.values(), ids=CONTRADICTIONS)
 def test_a_row_that_contradicts_itself_is_said(
     lens: Client, script: Script, metric: str, row: dict[str, Any], says: str
@@ -198,7 +196,6 @@ def test_a_row_that_contradicts_itself_is_said(
     assert len(frame) == 2
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("metric", "row"),
     [

@@ -107,7 +107,6 @@ def test_a_refused_request_keeps_the_words_of_any_service(shape: str, status: in
     assert str(error) == f"request is refused by the service ({status}){says}."
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("status", "kind"), [(401, AuthError), (403, AuthError), (429, RateLimited)])
 @pytest.mark.parametrize("shape", ["error object", "HTML", "text"])
 def test_other_refusals_keep_the_words_too(status: int, kind: type[GamelensError], shape: str) -> None:

@@ -117,7 +117,6 @@ def test_a_remembered_list_is_not_requested_again(watch: Watch) -> None:
     assert watch.lists == ["country_code"]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "where", [IS_BR, dim.country_code.isin(["BR", "US"]), ~IS_BR & IS_IOS, dim.country_code.isin(["US", "xx"])]
 )

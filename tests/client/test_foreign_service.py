@@ -359,7 +359,6 @@ def test_a_field_of_its_own_in_every_row(service: ForeignService, lens: Client) 
     assert_same(frame.drop(columns="confidence"), service.truth("revenue", ["platform"], over=OVER), ["platform"])
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("metric", ["arpu", "conversion", "conversion_ft", "installs_ratio", "session_length"])
 def test_rows_without_the_parts_of_a_ratio(service: ForeignService, lens: Client, metric: str) -> None:
     """A service that sends the ratio alone is read; the parts that it does not send are null, not 0."""

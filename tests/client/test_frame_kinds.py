@@ -66,7 +66,6 @@ def test_arrow_has_the_columns_rows_and_receipt_of_pandas(world: World, argument
     assert same_receipt(json.loads(table.schema.metadata[b"gamelens"]), frame.attrs["gamelens"])
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("arguments", QUERIES, ids=str)
 def test_polars_has_the_columns_and_rows_of_pandas(world: World, arguments: dict[str, Any]) -> None:
     """A polars frame has the columns and rows of the pandas frame."""

@@ -63,7 +63,6 @@ def test_a_request_that_fails_again_stays_a_gap(world: World, tmp_path: Path) ->
 Spoil = Callable[[pd.DataFrame], pd.DataFrame | None]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "spoil",
     [

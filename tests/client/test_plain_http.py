@@ -101,7 +101,6 @@ def redirection(status: int, call: Call, target: str = "/elsewhere") -> tuple[Se
     return failed.value, first, other
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed(status: int, call: Call) -> None:

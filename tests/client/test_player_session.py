@@ -435,7 +435,6 @@ asyncio.run(main())
 # Valid events
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("category", "fields", "field"),
     [

@@ -80,7 +80,6 @@ def test_no_proxy(environ: Callable[..., None], exempt: str, address: str, is_di
     Transport(address)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("variables", "proxy"),
     [

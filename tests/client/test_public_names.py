@@ -66,7 +66,6 @@ def test_gamelens_after_pandas_registers_the_accessor() -> None:
     assert "gamelens.notebook.accessor" in modules_after("import pandas, gamelens")["loaded"]
 
 
-@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("name", gamelens.__all__)
 def test_every_public_name_exists(name: str) -> None:
     """Each name in `__all__` can be imported."""

@@ -179,7 +179,6 @@ FOR_EVER: dict[str, tuple[dict[str, Any], type[GamelensError]]] = {
 }
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("fault", "error"), FOR_EVER.values(), ids=FOR_EVER)
 def test_lasting_faults_are_errors(world: World, fault: dict[str, Any], error: type[GamelensError]) -> None:
     """If no request succeeds the error is that of the fault, without a frame."""
@@ -207,7 +206,6 @@ BROKEN: dict[str, bytes] = {
 }
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
 def test_an_answer_of_another_shape_is_a_service_error(world: World, body: bytes) -> None:
     """A body that is not the documented JSON never becomes an empty frame."""

@@ -294,7 +294,6 @@ def test_a_request_ends_in_time_although_bytes_drip(respond: Callable[[PlainRequ
     assert requests == 1
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("call", [lambda url: submit(url, max_wait_s=2.5), summary], ids=["collector", "control API"])
 @pytest.mark.parametrize("respond", [drip_head, drip_body])

@@ -64,7 +64,6 @@ def test_a_failed_config_init_does_not_cost_the_clock_offset(game: Game, failure
     main()
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("route", ["init_v2", "init"])
 @pytest.mark.parametrize("failure", FAILURES)
 def test_each_init_is_asked_once_whatever_is_answered(game: Game, route: str, failure: tuple[int, bytes]) -> None:

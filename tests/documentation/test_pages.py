@@ -70,7 +70,6 @@ def test_a_typed_number_is_found() -> None:
     assert NUMBER.findall(prose("Of {{ n }} players 33.3 % came back, `top=5` of 1,204.")) == ["33.3", "1,204."]
 
 
-@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("path", PAGES, ids=lambda it: it.stem)
 def test_every_block_of_python_is_one_that_is_run(path: Path) -> None:
     """With no other word behind the language, which would leave it out."""
@@ -305,7 +304,6 @@ def test_a_paper_has_one_name() -> None:
     assert len({name for found in names.values() for name in found}) == len(names)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("path", METHODS, ids=lambda it: it.stem)
 def test_formulas_have_no_command_left(path: Path) -> None:
     """A command of LaTeX that the converter does not know would stand in the text of the page."""

@@ -103,7 +103,6 @@ def assert_same(one: GamelensError, other: GamelensError) -> None:
     assert left == right
 
 
-@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_error_pickles_with_all_it_holds(name: str, protocol: int) -> None:

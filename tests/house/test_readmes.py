@@ -62,7 +62,6 @@ def rooms_in(text: str) -> set[str]:
     return rooms.intersection(re.findall(r"^\| [\[`](\w+)[\]`]", text, re.MULTILINE))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("readme", READMES, ids=lambda it: str(it.relative_to(ROOT)))
 def test_every_path_is_there(readme: Path) -> None:
     """As it is written, from the README's folder, the package, the tests or the root; a bare name anywhere in them."""

@@ -42,7 +42,6 @@ def service_since(began: int, folder: Path) -> Iterator[Client]:
     stage.sandbox.close()
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("over", "before"),
     [
@@ -63,7 +62,6 @@ def test_the_period_before_follows_from_the_period(lens: Client, over: str, befo
     assert str(Receipt.of(frame.attrs).interval) == before
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("over", "before"),
     [

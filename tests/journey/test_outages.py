@@ -104,7 +104,6 @@ def test_a_temporary_fault_changes_no_row(
     assert service.struck() == 1
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("fault", "error"), FAULTS.values(), ids=FAULTS)
 def test_a_lasting_fault_raises_its_error(
     service: Service, hasty_client: Client, fault: dict[str, Any], error: type[GamelensError]

@@ -71,7 +71,6 @@ def test_a_name_adds_no_tag_to_a_page(name: str) -> None:
     assert hostile.names == plain.names
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("address", CHATS)
 def test_nobody_is_mentioned(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No request to a chat mentions anybody or links anywhere, whatever a game is called."""

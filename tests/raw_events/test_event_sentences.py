@@ -126,7 +126,6 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
 ]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("analysis", "frame", "arguments", "texts"), CASES)
 def test_what_is_said(analysis: str, frame: DataFrame, arguments: dict[str, Any], texts: list[str]) -> None:
     """With players, without an effect, and without data."""

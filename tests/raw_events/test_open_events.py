@@ -202,7 +202,6 @@ def test_players_may_be_a_relation_of_the_same_connection(events: pa.Table, lake
         gl.open_events(mine, players=lake.relation("players"), unique=True)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

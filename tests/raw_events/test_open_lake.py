@@ -144,7 +144,6 @@ def service(stage: Stage) -> Iterator[Client]:
         yield service
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_it_answers_as_the_service_does(lake: LakeClient, service: Client, name: str) -> None:
     """Frames are equal, and the receipt names the lake."""

@@ -143,7 +143,6 @@ def test_the_clock_resumes_to_real_time(control_api: Call) -> None:
     assert abs((set_clock(control_api, {"resume": True}) - datetime.now(UTC)).total_seconds()) < 60
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "order",
     [
@@ -161,7 +160,6 @@ def test_an_unreadable_order_does_not_change_the_clock(control_api: Call, stage:
     assert stage.clock.now() == NOW
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "order",
     [

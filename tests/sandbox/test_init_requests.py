@@ -63,7 +63,6 @@ def test_init_is_an_object_or_an_array_of_one(shared: Stage, body: Any, path: st
     assert answer.json()["server_ts"] == int(NOW.timestamp())
 
 
-@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("body", UNREADABLE_INITS)
 @BOTH
 def test_an_unreadable_init_is_400(shared: Stage, body: bytes, path: str) -> None:
@@ -243,7 +242,6 @@ def test_strict_mode_judges_the_form_of_each_field_of_an_init(
     assert (answer.status_code, answer.json()) == (400, errors((error_type, f"/{name}")))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("content_type", "error_type"),
     [
@@ -267,7 +265,6 @@ def test_strict_mode_requires_the_content_type(
     assert event_counts(strict_stage) == NO_EVENTS
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8", "Application/JSON"])
 @pytest.mark.parametrize("path", COLLECTOR_PATHS)
 def test_strict_mode_accepts_every_spelling_of_the_content_type(
@@ -304,7 +301,6 @@ CONTROL = CONFIG.replace(
 """A configuration with an experiment that hands out no configs."""
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("body", [OLDER, [OLDER], INIT])
 @pytest.mark.parametrize(
     ("tenants", "init_status", "status"),

@@ -25,7 +25,6 @@ from gamelens.sandbox.storage.keyed_runs import (
 )
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("seed", range(20))
 def test_the_first_event_of_each_name_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """It is, whatever the chunks and the ranges, also where two keys share their higher half.

@@ -118,7 +118,6 @@ def test_the_newest_event_is_first(stage: Stage, control_api: Call) -> None:
     assert users(control_api("GET", "/events").json()) == ["d", "c", "b", "a"]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("params", "shown"),
     [
@@ -514,7 +513,6 @@ def test_without_the_token_every_path_is_404(stage: Stage, path: str) -> None:
     assert call(control_app(stage.sandbox, token="t"), "GET", f"/wrong{path}").status_code == 404
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("fields", "remark"),
     [

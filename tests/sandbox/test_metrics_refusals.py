@@ -108,7 +108,6 @@ def test_a_refusal_names_field_value_and_rule(stage: Stage, metric: str, body: A
     assert set(answer.json()) == ERROR_FIELDS
 
 
-@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(("metric", "body", "status", "field"), REFUSED)
 def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: Any, status: int, field: str) -> None:
     """The message of a refusal never shows Python's words for null, true or false.
@@ -121,7 +120,6 @@ def test_a_message_shows_a_sent_value_as_json(stage: Stage, metric: str, body: A
     assert not re.search(r"\b(None|True|False)\b", answer.json()["message"])
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("metric", "body", "message"),
     [
@@ -170,7 +168,6 @@ def test_a_message_tells_a_missing_field_from_a_sent_one(stage: Stage, metric: s
     assert answer.json()["message"].startswith(message), answer.json()["message"]
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("metric", "body"),
     [
@@ -263,7 +260,6 @@ def test_no_body_is_answered_with_5xx(stage: Stage, change: dict[str, Any], metr
     assert answer.status_code in (200, 400, 422), answer.text
 
 
-@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("key", ["", "key-of-acm", "key-of-acme ", "KEY-OF-ACME", "0123456789abcdef0123456789abcdef"])
 @pytest.mark.parametrize("path", ["metrics", "interval", "dimensions", "dimensions/platform", "studios", "games"])
 def test_an_unknown_key_is_401(stage: Stage, key: str, path: str) -> None:
@@ -284,7 +280,6 @@ def test_without_a_key_every_error_looks_the_same(stage: Stage) -> None:
     assert answers[0].content == answers[1].content
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("path", "query", "status", "field"),
     [

@@ -89,7 +89,6 @@ def test_another_method_gets_the_allowed_ones(stage: Stage, method: str, path: s
     assert sorted(answer.json()["allowed"]) == sorted(answer.headers["allow"].split(", ")) == allowed
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("path", LISTS)
 def test_head_is_get_without_the_body(stage: Stage, path: str) -> None:
     """HEAD has the status and length of GET.
@@ -209,7 +208,6 @@ def test_json_is_read_strictly(stage: Stage, body: bytes) -> None:
     assert call(stage.metrics_app, "POST", REVENUE, content=body, headers=KEY).status_code == 400
 
 
-@pytest.mark.shown_by(5)
 @pytest.mark.parametrize(
     "value", [10**30, -(10**30), 1.5, True, ["x"] * 9, {"a": {"b": None}}, "\0", "\N{PILE OF POO}"]
 )

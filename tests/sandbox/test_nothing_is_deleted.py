@@ -143,7 +143,6 @@ def test_a_damaged_manifest_deletes_nothing_and_answers_nothing_wrong(
     open_and_examine(state, made)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("place", [0, 16, 17, 21, 28, 100, 103, 104, 108])
 def test_a_changed_byte_of_the_header_deletes_nothing(copy_of: Callable[[str], Path], place: int) -> None:
     """One changed byte in the header of `gamelens.db` costs an imported lake no file."""

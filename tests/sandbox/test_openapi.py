@@ -107,7 +107,6 @@ def test_a_row_has_the_metric_s_fields_and_dimensions(name: str) -> None:
     assert set(row["properties"]) == {*row["required"], *DIMENSIONS}
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "change", [{"granularity": None}, {"granularity": "day"}, {"filter": None}, {"games": None}, {"studios": None}]
 )

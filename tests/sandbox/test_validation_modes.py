@@ -41,7 +41,6 @@ OUTSIDE: dict[str, tuple[dict[str, Any], set[str]]] = {
 }
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("case", OUTSIDE)
 def test_accepted_events_are_marked_with_what_strict_rules_say(stage: Stage, control_api: Call, case: str) -> None:
     """By default such events are accepted, and shown and counted as what the strict rules would refuse.
@@ -82,7 +81,6 @@ def test_a_busy_collector_judges_a_part_of_its_events(stage: Stage, control_api:
     assert len(strict["errors"]) == STRICT_ERRORS
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("validation", "refused"),
     [

@@ -75,7 +75,6 @@ def test_a_refusal_names_targets_that_fit_accepts(targets: list[float]) -> None:
         assume(False)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("targets", "nearest"),
     [

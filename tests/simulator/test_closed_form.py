@@ -71,7 +71,6 @@ def forecast_of(scenario: Scenario) -> GameForecast:
     return GameForecast(scenario.games[0], scenario=scenario, first_weekday=MONDAY)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("incidents", INCIDENTS.values(), ids=INCIDENTS)
 def test_days_played_are_expected_day_by_day_country_by_country(incidents: tuple[Incident, ...]) -> None:
     """Active players of each day, country and platform match the forecast (z-tests, Holm)."""
@@ -96,7 +95,6 @@ def d_n(players: Players, day: int) -> tuple[float, int]:
     return float(players.active[observed, players.install_day[observed] + day].mean()), len(observed)
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("incidents", INCIDENTS.values(), ids=INCIDENTS)
 def test_retention_is_expected_as_it_is_measured(incidents: tuple[Incident, ...]) -> None:
     """Forecast D-n averages the observable cohorts, those hit by an incident in proportion."""

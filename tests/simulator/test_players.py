@@ -66,7 +66,6 @@ def test_fit_finds_back_any_population_from_its_retention(gamma: float, delta: f
     )
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("day", [1, 2, 7, 14, 28])
 def test_drawn_players_come_back_as_the_closed_form_says(day: int) -> None:
     """Drawn D-n lies within 4 standard errors of the closed form, at a fixed seed."""

@@ -83,7 +83,6 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
         load_scenario("demos")
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
@@ -103,7 +102,6 @@ def test_a_top_level_value_that_is_not_allowed_is_named(tmp_path: Path, lines: s
         load_scenario(extended_calm(tmp_path, lines))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

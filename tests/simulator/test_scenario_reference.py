@@ -33,7 +33,6 @@ def tables(kind: type[ScenarioTable] = ScenarioTable) -> Iterator[type[ScenarioT
         yield from tables(table)
 
 
-@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("table", [*tables()], ids=lambda table: table.__name__)
 def test_the_readme_has_every_key(table: type[ScenarioTable]) -> None:
     """Authors know only the keys that the reference lists."""

@@ -37,7 +37,6 @@ def errors_of(candidate: Any) -> list[tuple[str, str]]:
     return [(fault.error_type, fault.path) for fault in LENIENT.violations(candidate)]
 
 
-@pytest.mark.shown_by(3)
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_category_has_good_events(category: str, rules: EventValidator) -> None:
@@ -49,7 +48,6 @@ def test_every_category_has_good_events(category: str, rules: EventValidator) ->
     assert rules.violations(good(category)) == []
 
 
-@pytest.mark.shown_by(3)
 @MODES
 @pytest.mark.parametrize("category", CATEGORIES)
 def test_every_required_field_is_missed_by_its_path(category: str, rules: EventValidator) -> None:
@@ -73,7 +71,6 @@ def test_unknown_fields_are_accepted(category: str) -> None:
     assert is_good(good(category, browser_version="1", ios_idfa=None, something=[{"x": 1}]))
 
 
-@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(
     ("category", "fields", "error_type", "path"),
     [
@@ -251,7 +248,6 @@ def test_values_that_satisfy_the_rules_are_good(data: st.DataObject, rules: Even
     assert is_good(candidate, rules=rules)
 
 
-@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("category", "fields"),
     [

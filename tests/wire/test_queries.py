@@ -69,7 +69,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(("change", "field"), REFUSED, ids=[json.dumps(change) for change, _ in REFUSED])
 def test_a_refusal_names_its_field(change: dict[str, Any], field: str) -> None:
     """A body that breaks a rule raises `BadQuery` with the path of the field.

@@ -88,7 +88,6 @@ def is_strictly_good(candidate: Any) -> bool:
         return False
 
 
-@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(("category", "fields", "error_type", "path"), REJECTED)
 def test_strict_mode_rejects_and_lenient_mode_accepts(
     category: str, fields: dict[str, Any], error_type: str, path: str

@@ -21,7 +21,6 @@ def test_a_table_of_a_widget_has_the_cells_of_all_tables() -> None:
     assert table(FRAME).split("<tr>")[-1].startswith('<th scope="row">(unknown)</th><td class="number">n/a</td>')
 
 
-@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_no_name_is_an_element_or_a_tone_of_its_own(name: str) -> None:
     """A hostile name stays text in a cell, in a heading, and where its column is coloured."""

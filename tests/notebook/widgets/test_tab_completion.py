@@ -84,7 +84,6 @@ def test_only_public_names_are_offered(shell: InteractiveShell, source: str, nam
     assert sorted(offered(shell, source)) == sorted(name for name in names if not name.startswith("_"))
 
 
-@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("source", "texts"),
     [
