@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from support.shown_cases import leave_to_wide
+from support.shown_cases import leave_to_wide, marks_of_module
 
 
 @pytest.mark.shown_by(2)
@@ -36,6 +38,20 @@ def test_a_test_without_cases_is_refused(request: pytest.FixtureRequest) -> None
     request.node.add_marker(pytest.mark.shown_by(1))
     with pytest.raises(pytest.Collector.CollectError, match="has no case"):
         leave_to_wide([request.node])
+
+
+@pytest.mark.parametrize(
+    ("line", "marks"),
+    [
+        ("pytestmark = pytest.mark.slow", {"slow"}),
+        ("pytestmark = [pytest.mark.slow, pytest.mark.wide]", {"slow", "wide"}),
+        ("@pytest.mark.wide", set()),
+    ],
+)
+def test_the_marks_of_a_module_are_read_without_importing_it(tmp_path: Path, line: str, marks: set[str]) -> None:
+    """Those of one of its tests are not."""
+    (tmp_path / "test_it.py").write_text(f"import pytest\n\n{line}\n")
+    assert marks_of_module(tmp_path / "test_it.py") == marks
 
 
 def _cases(request: pytest.FixtureRequest, name: str) -> list[pytest.Function]:

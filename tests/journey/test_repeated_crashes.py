@@ -1,6 +1,6 @@
 """A sandbox that is killed many times keeps every acknowledged event, once.
 
-`make test` kills it 3 times, `make bench` 500 times (KILLS=500).
+`make test-wide` kills it 3 times, `make bench` 500 times (KILLS=500).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs that are killed at every write to the disk: a version is there as a whole, or it is not.
 
-`make test` kills one of each kind, `make bench` one at every write (KILLS=500).
+`make test` kills a run of one kind, `make test-wide` one of each kind, `make bench` one at every write (KILLS=500).
 """
 
 from __future__ import annotations

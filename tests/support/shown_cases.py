@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +28,9 @@ def leave_to_wide(cases: Sequence[pytest.Function]) -> None:
     for case, name in zip(cases, ids, strict=True):
         if name not in shown:
             case.add_marker(pytest.mark.wide)
+
+
+def marks_of_module(path: Path) -> set[str]:
+    """Return the markers of a whole module of tests, which its `pytestmark` names on one line."""
+    line = re.search(r"^pytestmark = .*$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return set(re.findall(r"pytest\.mark\.(\w+)", line[0])) if line else set()
