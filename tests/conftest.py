@@ -46,7 +46,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Ignore modules whose tests are all left out by `-m "not slow and not wide"`, so that they are not even imported."""
+    """Ignore modules whose tests are all left out, so that they are not even imported."""
     left_out = set(re.findall(r"\bnot (slow|wide)\b", config.option.markexpr))
     if left_out and collection_path.suffix == ".py":
         return bool(left_out & marks_of_module(collection_path)) or None

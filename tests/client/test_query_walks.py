@@ -49,7 +49,7 @@ STEPS = 8
 
 
 def walks() -> range:
-    """Return the seeds of the walks: 90 in `make bench`, eleven in `make test-wide`, of which `make test` walks four."""
+    """Return the seeds of the walks: 90 in `make bench`, eleven otherwise, of which `make test` walks four."""
     return range(examples(45))
 
 
