@@ -23,7 +23,7 @@ from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
 from gamelens.analysis.tidy_frames.results import public_name
 from gamelens.notebook.accessor import Accessor
-from support.every_result import every_result, simulated_lake
+from support.every_result import shared_results, simulated_lake
 from support.tidy_frames import tidy_frame
 
 MONEY: Final = {
@@ -68,7 +68,7 @@ NO_RESULTS: Final = {
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, DataFrame]:
-    return every_result()
+    return shared_results()
 
 
 def cells_of(results: dict[str, DataFrame], folder: Path) -> dict[str, list[tuple[Any, ...]]]:
