@@ -19,7 +19,7 @@ from support.daily_answers import ArrayAnswers, daily_answers
 from support.hypothesis_profiles import tries
 from support.simulated_organisation import answer, day_of, drawn
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wide]
 
 BoardOf = Callable[[int], DataFrame]
 
@@ -60,7 +60,6 @@ def behind(arrays: ArrayAnswers, row: pd.Series, dimension: str) -> DataFrame:
     )
 
 
-@pytest.mark.wide
 def test_the_dead_network_on_its_first_day_and_its_platform(
     board_of: BoardOf, arrays: ArrayAnswers, scenario: Scenario
 ) -> None:
@@ -93,7 +92,6 @@ def test_the_silent_game_on_its_first_day(board_of: BoardOf, scenario: Scenario)
     assert alarms["since"].item() == day_of(scenario, 44)
 
 
-@pytest.mark.wide
 def test_the_country_of_the_bad_build_and_the_build(
     board_of: BoardOf, arrays: ArrayAnswers, scenario: Scenario
 ) -> None:
@@ -136,7 +134,6 @@ def test_answers_from_arrays_are_those_of_the_ledger() -> None:
         pd.testing.assert_frame_equal(got, expected, check_dtype=False, rtol=1e-9)
 
 
-@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 def test_a_demo_without_incidents_raises_few_alarms() -> None:
     """At most one in sixteen boards of a scenario without incidents has an alarm.

@@ -141,6 +141,7 @@ def test_the_documented_cron_line_is_silent_when_all_is_well(tmp_path: Path, sta
     assert ("health --fail-on critical" in done.stdout) == (not is_silent)
 
 
+@pytest.mark.wide
 def test_a_morning_of_fresh_data_is_done(alive: Run) -> None:
     """With the whole of yesterday the status is 0, and nothing is said of the age."""
     shown = alive("morning", *FEW)

@@ -194,6 +194,7 @@ def test_a_board_costs_what_was_planned(environment: dict[str, str]) -> None:
         assert sent == planned
 
 
+@pytest.mark.wide
 def test_an_entry_that_is_about_no_row_is_named(health: RunCommand, tmp_path: Path) -> None:
     """--accept names the entries that match nothing, and JSON has the headline."""
     notes = "game='X'\nmetric='revenue'\nsince=2026-01-01\nby='A'\non=2026-01-02\nwhy='w'"

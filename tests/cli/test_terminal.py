@@ -78,6 +78,7 @@ def test_an_error_wraps_at_words(columns: int) -> None:
     assert plain.split() == piped.split()
 
 
+@pytest.mark.wide
 def test_an_error_is_red_where_there_are_colours() -> None:
     """The word `Error:` is red in a terminal, unless NO_COLOR is set; so is that of wrong usage."""
     assert f"{RED}\x1b[1mError:\x1b[0m" in shown("report", "nothing")

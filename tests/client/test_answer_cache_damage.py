@@ -372,6 +372,7 @@ def test_processes_may_store_the_same_days_at_once(tmp_path: Path, make: Callabl
     assert len(cache.restatements()) <= 3 * 20 * 10
 
 
+@pytest.mark.wide
 def test_a_forked_child_uses_the_cache_too(tmp_path: Path) -> None:
     """Parent and child find what each has stored."""
     output_of(start_writer("fork", tmp_path / "cache"))

@@ -217,6 +217,7 @@ def test_a_settled_day_stays_until_it_is_refreshed(shop: Stage, folder: Path, cl
     assert watch.queries == []
 
 
+@pytest.mark.wide
 def test_the_cache_folder_can_be_chosen(world: World, make_lens: Make, tmp_path: Path) -> None:
     """`Client(cache=path)` stores its rows in that folder."""
     lens = make_lens(world.watch(), api_key="key-of-acme", cache=tmp_path / "here")

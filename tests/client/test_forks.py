@@ -177,7 +177,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
-@pytest.mark.shown_by(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("slowed", ["anyio", "anyio._backends", "anyio._backends._asyncio"])
 def test_a_fork_waits_for_an_import(service: ForeignService, tmp_path: Path, slowed: str) -> None:
     """The first request of another thread imports modules, whose locks nobody would release in the child."""

@@ -132,6 +132,7 @@ PASSING: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.wide
 def test_temporary_faults_change_no_row(services: Served, truth: Frame) -> None:
     """Repeated requests give the right rows, and retries are counted (Wire 2.12, Refusals)."""
     worlds = {name: services.world() for name in PASSING}

@@ -32,6 +32,8 @@ from gamelens.wire.signing import sign
 from support.game_events import event
 from support.sandbox_stage import CONFIG
 
+pytestmark = pytest.mark.wide
+
 KILLS = int(os.environ.get("KILLS", "3"))
 EVENTS_EACH = 5
 SENDERS = 8
@@ -129,7 +131,6 @@ async def _kill_under_load(
     process.wait()
 
 
-@pytest.mark.wide
 def test_nothing_acknowledged_is_lost(outcome: tuple[BatchSenders, list[str], int]) -> None:
     """Every event acknowledged before a kill is in the lake (Wire 1.7, Submitting events)."""
     senders, builds, _ = outcome

@@ -218,6 +218,7 @@ def test_a_segment_has_a_band_of_its_own(players: DataFrame) -> None:
     assert figure.layout.yaxis.tickformat == ",.0%"
 
 
+@pytest.mark.wide
 def test_panels_are_the_largest_24(players: DataFrame) -> None:
     """With 30 games the figure has the 24 largest, and the title says so."""
     figure = charts.draw_panels(_game_frame(players, [f"Game {place}" for place in range(30)]))

@@ -298,6 +298,7 @@ def test_an_explanation_has_its_own_lines_only(world: World) -> None:
     assert [line for line in lines if obeyed(line)] == []
 
 
+@pytest.mark.wide
 def test_reprs_are_one_printable_line(world: World) -> None:
     """Reprs of a client, an accessor, a join report and a plan are printable."""
     other = DataFrame({"network": [*NAMES.values()], "spend": 1.0})
@@ -366,7 +367,7 @@ def test_no_command_prints_what_a_terminal_obeys(world: World, arguments: list[s
     assert not obeyed(result.output.replace("\n", ""))
 
 
-@pytest.mark.shown_by(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("form", [[], ["--markdown", "-"]])
 def test_the_health_command_prints_clean_lines(world: World, form: list[str]) -> None:
     """`gamelens health` prints lines without control characters, in text and in Markdown."""

@@ -24,6 +24,7 @@ needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="ne
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.wide
 @needs_chromium
 def test_a_png_is_as_wide_as_asked(networks: DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The width of a PNG is width times scale.

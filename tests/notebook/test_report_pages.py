@@ -162,6 +162,7 @@ def test_there_are_reports_to_try() -> None:
     assert ("01_ad_revenue", (("over", "yesterday"),)) in reports()
 
 
+@pytest.mark.wide
 def test_a_page_of_another_period_is_found(worlds: dict[str, World]) -> None:
     """The check is not empty: the key numbers of 14 days are not those of seven."""
     given = WITH_PARAMETERS["01_ad_revenue"]

@@ -80,6 +80,7 @@ def test_what_does_not_fit_into_memory_is_spilled(stage: Stage, tmp_path: Path) 
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.wide
 def test_a_lake_takes_a_share_of_the_machine_and_the_cache_folder(stage: Stage) -> None:
     """Unless it is told otherwise; the folder is not made before it is needed."""
     root = cache_folder() / "spill"
@@ -96,6 +97,7 @@ def test_a_lake_takes_a_share_of_the_machine_and_the_cache_folder(stage: Stage) 
     assert set(spilled(root)) <= before
 
 
+@pytest.mark.wide
 def test_analyses_take_the_memory_of_their_lake(stage: Stage, tmp_path: Path) -> None:
     """An analysis that fits into neither is refused, with the arguments to raise."""
     with (

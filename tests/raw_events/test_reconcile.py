@@ -163,7 +163,7 @@ def test_both_answers_stand_beside_each_other(world: World) -> None:
     assert Receipt.of(found.frame.attrs).provenance.kind == "mixed"
 
 
-@pytest.mark.shown_by(1)
+@pytest.mark.wide
 @pytest.mark.parametrize(("metric", "by"), [("session_unique", None), ("revenue", "country_code")])
 def test_the_same_rules_give_the_same_answers(world: World, metric: str, by: str | None) -> None:
     """Without a planted cause nothing differs and nothing is explained."""

@@ -198,7 +198,7 @@ def test_a_small_file_of_new_events_becomes_a_part_as_it_is(tmp_path: Path, repe
     lake.store.close()
 
 
-@pytest.mark.shown_by(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_relations_have_the_columns_that_they_name(tmp_path: Path, is_joined: bool) -> None:
     """The description of a relation names each of its columns, those of members and sums together.

@@ -289,6 +289,7 @@ def test_files_that_wait_are_loaded_into_a_sandbox_without_events(control_api: C
     assert not list(stage.sandbox.lake.root.rglob("*.parquet"))
 
 
+@pytest.mark.wide
 def test_after_a_reset_all_counts_start_at_zero(control_api: Call, stage: Stage) -> None:
     """An `event_uuid` from before a reset is not a duplicate, and its player is new.
 

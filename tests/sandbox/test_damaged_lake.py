@@ -378,6 +378,7 @@ def test_the_command_fails_over_what_cannot_be_made_again(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+@pytest.mark.wide
 def test_the_command_makes_tables_again(state_copy: Path, played: Played) -> None:
     """`sandbox rebuild` makes the tables of the named organisations, or of all, again."""
     command = ["sandbox", "rebuild", "--state", str(state_copy)]

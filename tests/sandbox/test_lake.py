@@ -87,6 +87,7 @@ def test_long_names_have_folders_of_their_own() -> None:
     assert folder_of("Tile & Co") == "org-Tile%20%26%20Co"
 
 
+@pytest.mark.wide
 def test_a_snapshot_keeps_its_version(stage: Stage) -> None:
     """A snapshot taken before a run reads the files of its own version."""
     stage.submit([event()])

@@ -250,6 +250,7 @@ def test_lost_batches_are_503_until_a_person_goes_on_without_them(make_stage: Ca
     assert stage.sandbox.summary()["damaged"]["batches"] == 1
 
 
+@pytest.mark.wide
 def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: Callable[..., Stage]) -> None:
     """Tables whose manifest is lost stay when the inbox is incomplete, unless a person goes on without the rest."""
     stage = make_stage()
@@ -271,6 +272,7 @@ def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: C
     assert deleted_files(state, files) == set()
 
 
+@pytest.mark.wide
 def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(copy_of: Callable[[str], Path]) -> None:
     """A state that has no record yet, and no manifest, answers again: each event of it has the number of a batch."""
     state = copy_of("collected")
@@ -389,6 +391,7 @@ def test_a_state_of_the_last_release_is_opened_with_the_same_answers(tmp_path: P
         assert event_counts(stage)["pending"] == 0
 
 
+@pytest.mark.wide
 def test_a_list_of_the_last_release_is_read_until_a_run_commits(tmp_path: Path) -> None:
     """Version 0.1.0 listed only organisations with batches that waited: they wait still, and become rows.
 

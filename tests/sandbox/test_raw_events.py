@@ -225,6 +225,7 @@ def event_data_file(path: Path, *arrived: datetime, game: int = 1001, **fields: 
     return path
 
 
+@pytest.mark.wide
 def test_what_event_data_lacks_is_refused(tmp_path: Path) -> None:
     """Purchases and ends of sessions are refused for its games and days of arrival (Wire 5.7, Event Data)."""
     now_s, day = int(NOW.timestamp()), 86_400
@@ -434,6 +435,7 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
     assert by_first_build(state) == active
 
 
+@pytest.mark.wide
 def test_the_build_of_a_stated_install_is_that_of_the_earliest(tmp_path: Path) -> None:
     """Where lines of a player differ (Wire 5.6, Raw Data)."""
     now_s, day = int(NOW.timestamp()) // 86_400 * 86_400, 86_400
@@ -577,6 +579,7 @@ INSTALLED: list[tuple[Any, str | None]] = [
 """Installs that an export states of an event that arrived at `S`, and why they are not used."""
 
 
+@pytest.mark.wide
 def test_a_stated_install_that_cannot_be_true_is_said(tmp_path: Path) -> None:
     """The player's first event is the install then (Wire 4.4, Install)."""
     lines = [
@@ -715,7 +718,7 @@ def test_files_of_another_file_system_are_read(tmp_path: Path) -> None:
         memory.rm("/raw", recursive=True)
 
 
-@pytest.mark.shown_by(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("group_events", [1, 100])
 def test_a_stated_install_wins_over_the_clock_of_a_device(tmp_path: Path, group_events: int) -> None:
     """A phone that is months slow is new on the stated day, and on no other (Wire 4.4, Install)."""
@@ -847,6 +850,7 @@ def test_an_unknown_engine_is_refused_before_a_file_is_taken(tmp_path: Path) -> 
         take(tmp_path / "state", path, options=ImportOptions(engine="yarm"))
 
 
+@pytest.mark.wide
 def test_sdk_errors_need_no_player(tmp_path: Path) -> None:
     """They alone are exempt (Wire 3.3, Common fields): counted as events, and nobody's install."""
     lines = [

@@ -61,7 +61,6 @@ def test_a_late_first_event_makes_returns_of_days_that_it_does_not_meet(stage: S
     assert verify(stage.sandbox.options.state).differences == []
 
 
-@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("build", ["1.0", "1.1"])
 def test_a_player_of_an_earlier_run_gets_a_second_cell(stage: Stage, build: str) -> None:
     """The new run alone has one cell of the player, and with a build of its own the table beside it gets both."""

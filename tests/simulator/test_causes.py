@@ -136,7 +136,7 @@ def test_a_cause_lasts_for_its_days() -> None:
     assert [cause("bad_build").lasts(day) for day in (44, 45, 1000)] == [False, True, True]
 
 
-@pytest.mark.shown_by(1)
+@pytest.mark.wide
 @pytest.mark.parametrize("country", ["US", "JP"])
 def test_the_lower_price_has_its_size_in_both_countries(demo: World, country: str) -> None:
     """The mean of the network's impressions falls by the factor, of one format and country."""
