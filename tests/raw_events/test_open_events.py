@@ -42,7 +42,7 @@ NAMES = {"ts": "sent_at", "user_id": "Player Id"}
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeClient]:
     """Return a lake with events of a random world."""
-    state = played_world(tmp_path_factory.mktemp("world") / "state", 53, batches=20)
+    state = played_world(tmp_path_factory.mktemp("world") / "state", 53, batches=10)
     with open_lake(state, organisation="acme", progress=False) as lake:
         yield lake
 
