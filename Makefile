@@ -68,8 +68,8 @@ check-copies: $(INSTALLED)
 check-recipes: $(INSTALLED)
 	@$(TESTS) -n 0 -m wide tests/house/test_recipes.py
 
-# Other front ends, sizes, themes and worlds of pages that `make test` shows once; each word of the reports on recorded answers;
-# how often intervals and alarms are right; the notebooks from a sandbox instead of a recording.
+# All cases of what `make test` shows by a few: front ends, sizes, themes, worlds, vendors, layouts, engines, kill points; each word
+# of the reports on recorded answers; how often intervals and alarms are right; the notebooks from a sandbox instead of a recording.
 test-wide: $(INSTALLED)
 	@LIVE_NOTEBOOKS=yes $(NOTEBOOKS)
 	@$(TESTS) -n 2 -m wide $(addprefix --ignore ,$(BUILT) $(COPIES)) tests
@@ -127,15 +127,15 @@ constraints: $(UV)
 # every line is counted, so a test that fails is shown and does not end it: `make test` is the judge of that.
 coverage: $(INSTALLED)
 	@rm -rf .cache/coverage && mkdir -p .cache/coverage
-	-@$(BIN)/coverage run -m pytest -p no:nbmake --dist loadfile --no-loadscope-reorder -n 4
+	-@$(BIN)/coverage run -m pytest -p no:nbmake --dist loadfile --no-loadscope-reorder -n 4 -m ""
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
 
 bench: $(INSTALLED)
 	@$(BIN)/pytest -s tests/bench
 	@$(TESTS) -n 2 --hypothesis-profile many -m hypothesis
-	@$(TESTS) -n 2 --hypothesis-profile long $(addprefix tests/sandbox/test_,$(addsuffix .py,$(RANDOM_WORLDS)))
-	@KILLS=500 $(BIN)/pytest tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py tests/sandbox/test_raw_events.py
+	@$(TESTS) -n 2 --hypothesis-profile long -m "" $(addprefix tests/sandbox/test_,$(addsuffix .py,$(RANDOM_WORLDS)))
+	@KILLS=500 $(BIN)/pytest -m "" tests/journey/test_repeated_crashes.py tests/sandbox/test_killed_runs.py tests/sandbox/test_raw_events.py
 
 # Ten faults in each room, planted one at a time, which its tests must notice: make mutants ROOM=client
 mutants: $(INSTALLED)
@@ -144,7 +144,7 @@ mutants: $(INSTALLED)
 # Which analyses of events are equal on which engine, for the table of the documentation. .ci/run installs the engines.
 engines: $(INSTALLED)
 	@rm -f docs/engines.json
-	@ENGINES=$(CURDIR)/docs/engines.json PYTHONPATH=.cache/spark $(TESTS) tests/raw_events/test_open_events.py \
+	@ENGINES=$(CURDIR)/docs/engines.json PYTHONPATH=.cache/spark $(TESTS) -m "" tests/raw_events/test_open_events.py \
 		tests/sandbox/test_spark_events.py -k "every_analysis"
 	@ENGINES=$(CURDIR)/docs/engines.json PYTHONPATH=.cache/engines $(TESTS) tests/raw_events/test_bigquery_events.py \
 		-k "every_analysis_equals or own_warehouse"

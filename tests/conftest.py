@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import re
 import shutil
 import signal
 import tempfile
@@ -20,6 +21,7 @@ from gamelens.notebook.figures.iri_grammar import defer_iri_grammar
 from support.hypothesis_profiles import register_profiles
 from support.scheduling import HEAVY, FixtureScheduling
 from support.shared_by_workers import share_a_folder
+from support.shown_cases import leave_to_wide, marks_of_module
 
 if TYPE_CHECKING:
     from support.sandbox_stage import Stage
@@ -44,9 +46,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Ignore slow modules when only fast tests run, so that they are not even imported."""
-    if config.option.markexpr.startswith("not slow") and collection_path.suffix == ".py":
-        return "\npytestmark = pytest.mark.slow\n" in collection_path.read_text(encoding="utf-8") or None
+    """Ignore modules whose tests are all left out, so that they are not even imported."""
+    left_out = set(re.findall(r"\bnot (slow|wide)\b", config.option.markexpr))
+    if left_out and collection_path.suffix == ".py":
+        return bool(left_out & marks_of_module(collection_path)) or None
     return None
 
 
@@ -60,6 +63,15 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.enable()
         atexit.register(gc.unfreeze)  # or engines would complain of leaks when Python ends
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, object, object]:
+    """Leave the cases of a test that its marker `shown_by` does not name to `make test-wide`."""
+    made = yield
+    if isinstance(made, list) and made and isinstance(made[0], pytest.Function):
+        leave_to_wide(made)
+    return made
 
 
 @pytest.hookimpl(optionalhook=True)  # of a plugin that a run may leave out

@@ -119,6 +119,7 @@ def test_what_is_left_out_is_said_in_one_line() -> None:
         assert said in line
 
 
+@pytest.mark.wide
 def test_the_tree_of_this_checkout() -> None:
     """The tests of a module, and of those that import it, in whatever room, with those that use code of tests."""
     tree = read_tree()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from support.words import in_html, in_markdown, in_notebook, in_python, in_quotes, listed
 
 
@@ -49,6 +51,7 @@ def test_texts_of_templates_and_pages_are_listed() -> None:
     assert in_html('<p title="Full name">Two <b>words</b></p>') == [(1, "Full name"), (1, "Two "), (1, "words")]
 
 
+@pytest.mark.wide
 def test_every_kind_of_text_of_the_repository_is_listed() -> None:
     """A message, a command's help, a public docstring, a template, a page's text, prose and a notebook's."""
     texts = {entry.partition(" ")[2] for entry in listed()}

@@ -668,6 +668,7 @@ def test_costs_of_some_days_are_not_those_of_the_whole_interval(tmp_path: Path) 
         cost_per_install(split_installs("all"), "install_publisher", spend=path)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("header", ["spend", "Spend", "SPEND", "cost"])
 def test_a_column_of_costs_may_have_any_name(header: str, tmp_path: Path) -> None:
     path = tmp_path / "costs.csv"

@@ -108,6 +108,7 @@ def test_days_that_differ_less_than_chance_do_not_narrow_the_interval() -> None:
     assert row["p_value"] > 0.05
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("arm", ["ab_variant_id", "platform", "period"])
 @pytest.mark.parametrize("kind", ["share", "money"])
 def test_the_relative_interval_is_judged_as_the_difference(arm: str, kind: str) -> None:

@@ -314,6 +314,7 @@ def test_retention_of_the_game_is_that_of_its_countries_together(cohorts: Answer
     assert whole["whole"].item() == 120
 
 
+@pytest.mark.wide
 def test_chance_raises_few_boards(networks: Answers, cohorts: Answers, players: DataFrame) -> None:
     """Random data without incidents flags less than 5 % of all days."""
     answers = [*networks(), *cohorts(lambda day, country: 0.3), players]

@@ -49,6 +49,7 @@ def test_its_words_have_the_size_and_the_interval() -> None:
     assert claim.text.startswith("Retention falls over 30 install days: -2")
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.hypothesis  # more draws in `make bench`
 @pytest.mark.parametrize("largest", [600, 20_000])
 def test_steady_retention_is_no_drift(largest: int) -> None:

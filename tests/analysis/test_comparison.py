@@ -64,6 +64,7 @@ def good_and_bad_days(seed: int, *, days: int = 28, rises: float = 0.04) -> Data
     return retention_of(rows, arm="ab_variant_id")
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 def test_the_p_value_of_shares_is_that_of_their_interval() -> None:
     """The interval excludes 0 where p is below 5 %, and only there; both are close to Cochran, Mantel and Haenszel."""

@@ -58,6 +58,7 @@ def test_students_point_by_its_series() -> None:
         assert np.polyval(health.T_QUANTILE, 1 / days) == pytest.approx(stats.t.ppf(0.975, days), rel=1e-3)
 
 
+@pytest.mark.wide
 def test_the_degrees_of_freedom_of_a_spread() -> None:
     """With 0.6 for each day Student's tail is no thinner than the tail of days beside their weekdays."""
     days = np.random.default_rng(3).standard_normal((100_000, 57))

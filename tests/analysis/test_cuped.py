@@ -102,6 +102,7 @@ def test_what_cannot_be_compared_is_refused() -> None:
         experiments.compare_players(frame, "revenue", confidence=1)
 
 
+@pytest.mark.wide
 def test_the_relative_interval_of_players_is_judged_as_the_difference() -> None:
     """It excludes 0 where low and high do; a control that may be 0 has none."""
     for seed in range(30):

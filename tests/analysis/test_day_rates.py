@@ -122,6 +122,7 @@ def test_the_lead_stands_in_the_row_of_the_highest_rate() -> None:
     assert (result["fill_rate"] < result["fill_rate_high"]).all()
 
 
+@pytest.mark.wide
 def test_an_interval_holds_the_rate_that_was_planted() -> None:
     """Over 200 draws of 28 days the interval of 95 % holds a fill rate of 30 % in 90 to 99 %."""
     part = np.random.default_rng(5).binomial(500, 0.3, 200 * 28)

@@ -44,6 +44,7 @@ WRITTEN = [
 ]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("cells", "header", "meant"), WRITTEN)
 def test_days_without_a_year_take_the_one_that_is_stated(
     file: WriteFile, cells: list[str], header: str, meant: list[str]

@@ -108,6 +108,7 @@ def listed(name: str) -> list[Column]:
     return [each for each in declared_columns(public()[name]).columns if each is not KEYS]
 
 
+@pytest.mark.wide
 def test_no_step_of_pandas_copies_what_an_analysis_noted(results: dict[str, DataFrame]) -> None:
     """pandas makes a deep copy of `attrs` with each step, and an analysis takes hundreds."""
     noted = [frame.attrs[key] for frame in results.values() for key in (RESULT, KINDS, CELLS) if key in frame.attrs]
@@ -208,6 +209,7 @@ def kinds_of(frame: DataFrame) -> dict[str, str]:
     return {str(name): str(dtype) for name, dtype in frame.dtypes.items()}
 
 
+@pytest.mark.wide
 def test_a_cell_of_a_spreadsheet_has_the_unit_and_the_decimals_of_the_table(
     results: dict[str, DataFrame], tmp_path: Path
 ) -> None:
@@ -245,6 +247,7 @@ def test_a_name_that_is_a_metric_means_the_same_in_a_result() -> None:
                 assert known.unit == field.unit, known.name
 
 
+@pytest.mark.wide
 def test_thin_data_have_sentences_without_holes(calls: dict[str, Call]) -> None:
     """One day, no counts, no rows: an analysis refuses them, or says what it can without a number or name it lacks."""
 
@@ -281,6 +284,7 @@ def test_thin_data_have_sentences_without_holes(calls: dict[str, Call]) -> None:
     assert {text for text in said if re.search(r"\bn/a|\bnan\b|<NA>|\{", text)} == set()
 
 
+@pytest.mark.wide
 def test_a_result_of_a_room_above_is_read_without_importing_it() -> None:
     """Its columns are those of the table by name: reading a frame starts neither a client nor an engine."""
     code = """

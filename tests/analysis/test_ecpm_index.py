@@ -94,6 +94,7 @@ def test_a_few_days_have_no_interval() -> None:
     assert said(few)[0].direction == "unknown"
 
 
+@pytest.mark.wide
 def test_equal_prices_carry_no_advice() -> None:
     """Of seven seeds with three equal networks at most one gives advice; the bench has the 5 %."""
     given = [

@@ -19,7 +19,7 @@ from support.daily_answers import ArrayAnswers, daily_answers
 from support.hypothesis_profiles import tries
 from support.simulated_organisation import answer, day_of, drawn
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wide]
 
 BoardOf = Callable[[int], DataFrame]
 
@@ -134,7 +134,6 @@ def test_answers_from_arrays_are_those_of_the_ledger() -> None:
         pd.testing.assert_frame_equal(got, expected, check_dtype=False, rtol=1e-9)
 
 
-@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 def test_a_demo_without_incidents_raises_few_alarms() -> None:
     """At most one in sixteen boards of a scenario without incidents has an alarm.

@@ -259,6 +259,7 @@ def wandering(strength: float, *, series: int, days: int) -> np.ndarray:
     return steps
 
 
+@pytest.mark.wide
 def test_a_share_that_wanders_a_little_is_no_new_level() -> None:
     """P below 0.001 comes on at most 1.5 days in a thousand if a share wanders by less than the chance of a day.
 
@@ -285,6 +286,7 @@ def test_a_share_that_wanders_a_little_is_no_new_level() -> None:
     assert late["p"].notna().mean() > 0.95
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("strength", [0.0, 0.8, 1.0])
 def test_a_p_value_holds_for_series_that_wander(strength: float) -> None:
     """P below 0.001 comes on at most 1.5 days in a thousand: Poisson, AR(0.8) and random walks.

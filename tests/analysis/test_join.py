@@ -105,6 +105,7 @@ def test_the_frame_is_left_as_it_is(revenue: DataFrame, file: WriteFile) -> None
     assert (revenue.equals(before), str(revenue.attrs)) == (True, receipt)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("how", "countries"),
     [
@@ -261,6 +262,7 @@ def test_an_unknown_name_brings_the_nearest(
     assert refused.value.did_you_mean == nearest
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "arguments",
     [{"on": {}}, {"on": {"revenue": "revenue"}}, {"on": {"timestamp": "day", "country_code": "day"}}]
@@ -342,6 +344,7 @@ def test_texts_that_differ_within_a_key_are_left_out_or_refused(revenue: DataFra
     assert joined["note"][0] == "launch, sale"
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("column", "cells", "rule"),
     [
@@ -621,6 +624,7 @@ def test_an_amount_keeps_the_currency_it_was_read_with(revenue: DataFrame, file:
     assert frame["cost_currency"].astype("object").tolist()[:3] == ["EUR", "USD", "EUR"]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("name", "currency"),
     [
@@ -651,6 +655,7 @@ def test_amounts_of_two_currencies_are_not_added_up(revenue: DataFrame, file: Wr
     assert (frame["cost"][0], frame["cost_currency"][0]) == (13.0, "USD")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "total",
     [
@@ -723,6 +728,7 @@ def test_assumed_days_are_reported(revenue: DataFrame, file: WriteFile) -> None:
     assert "day: 01.11.26 is read as 2026-11-01" in report.warnings
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("android", "ios"),
     [
@@ -753,6 +759,7 @@ def test_the_platform_in_the_name_of_an_app_is_a_key(file: WriteFile, android: s
     assert not any("alone" in said for said in gl.join(asked, one).report.warnings)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("name", "platform"),
     [

@@ -269,6 +269,7 @@ WEEKLY = tidy_frame(
 )
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
@@ -312,6 +313,7 @@ def midcore() -> CohortLedger:
     return cohort_ledgers("midcore", seed=1, players=4000)["Iron Oath"]
 
 
+@pytest.mark.wide
 def test_what_install_days_brought_is_what_the_ledger_says(midcore: CohortLedger) -> None:
     """From 28 days D0 is exact, D7 within 5 % and D90 within 15 % of what these players went on to bring."""
     frame, money = midcore.retention_frame([*AGES, 28], 32, 60), midcore.money_frame(32, 60)

@@ -46,6 +46,7 @@ READ = [
 ]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("cells", "currency", "values"), READ)
 def test_rounded_amounts_have_their_magnitude(
     file: WriteFile, cells: list[str], currency: str, values: list[float]
@@ -56,6 +57,7 @@ def test_rounded_amounts_have_their_magnitude(
     assert ("Cost is rounded" in str(table)) == (max(map(abs, values)) > 900)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("cells", "word", "numbers"),
     [

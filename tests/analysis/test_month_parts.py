@@ -33,6 +33,7 @@ HALVES = [
 ]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("cells", HALVES)
 def test_halves_of_a_month_are_periods(file: WriteFile, cells: tuple[str, str]) -> None:
     """Both have their true ends."""

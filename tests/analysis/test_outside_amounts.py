@@ -28,6 +28,7 @@ def written(folder: Path, header: str, cells: list[str]) -> Path:
     return path
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     [
@@ -117,6 +118,7 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
     assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [sum(cells)]
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize(
     "header",
     [
@@ -138,6 +140,7 @@ def test_what_was_planned_compared_or_limited_is_no_cost(tmp_path: Path, header:
     assert outside_data.in_dollars(alone, header)["spend"].tolist() == [30, 10, 20]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     [
@@ -156,6 +159,7 @@ def test_what_was_spent_is_a_cost(tmp_path: Path, header: str) -> None:
     assert outside_data.cost_per_install(INSTALLS, spend=path)["spend"].tolist() == [4.0]
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("header", "factor"),
     [
@@ -260,6 +264,7 @@ def test_one_of_several_costs_is_named(tmp_path: Path) -> None:
         outside_data.in_dollars(written(tmp_path, "CTR", ["1.5%", "2%"]), "CTR")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("encoding", "text"),
     [
@@ -400,6 +405,7 @@ def test_a_running_total_that_was_corrected_is_asked_about(tmp_path: Path) -> No
         outside_data.cost_per_install(INSTALLS, spend=by_day(tmp_path, amounts))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("title", "header", "scale"),
     [
@@ -522,6 +528,7 @@ def test_numbers_below_a_line_of_lakhs_are_asked_about_by_a_join(tmp_path: Path,
     assert gl.join(frame, path, columns=["Meta"], roles=roles).frame["Meta"].tolist() == [4_525_000, 5_050_000]
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("line", "scale"),
     [
@@ -597,6 +604,7 @@ def test_a_multiple_joined_to_its_currency_names_both(tmp_path: Path) -> None:
     assert gl.read_table(path).column("Cost (พันบาท)").values.sum() == 1_533_000
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("headers", "line"),
     [

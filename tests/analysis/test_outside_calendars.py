@@ -55,6 +55,7 @@ WANTED = {
 SALE = {("11-06", "DE"), ("11-07", "DE")}
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("headers", "everywhere"),
     [
@@ -121,6 +122,7 @@ def test_an_event_that_is_struck_through_is_asked_about(tmp_path: Path) -> None:
     assert _events(kept, "Event") == WANTED
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("headers", "word", "other"),
     [

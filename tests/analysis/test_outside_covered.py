@@ -30,6 +30,7 @@ def _spend(first: int, last: int, step: int = 1, month: int = 10) -> str:
     return "\n".join(["Date,Cost (USD)", *rows, ""])
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("every", "start"), [("month", "2026-10-01"), ("all", "2026-10-01")])
 @pytest.mark.parametrize(("first", "last"), [(18, 31), (1, 30), (2, 31)])
 def test_costs_of_a_part_of_the_month_are_not_divided_by_all_its_installs(
@@ -45,6 +46,7 @@ def test_costs_of_a_part_of_the_month_are_not_divided_by_all_its_installs(
     assert outside_data.cost_per_install(asked, spend=path)["spend"].tolist() == [10.0 * (last - first + 1)]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("every", "starts", "text"),
     [

@@ -20,6 +20,7 @@ DAYS = [f"2026-11-{day:02}" for day in range(1, 8)]
 COSTS = [31, 57, 23, 94, 46, 78, 65]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("word", ["media", "Media", "average", "mean", "Sum", "Total", "Summe"])
 def test_a_word_that_is_also_a_name_counts_where_its_numbers_are_no_totals(file: WriteFile, word: str) -> None:
     """Media is what a cost is for, and a mean in Spanish; that it counts is said."""
@@ -60,6 +61,7 @@ def test_a_footer_of_averages_is_left_out(file: WriteFile) -> None:
         assert outside_data.in_dollars(path)["spend"].sum() == sum(COSTS)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("indent", ["", "   "])
 @pytest.mark.parametrize("is_below", [False, True])
 def test_names_above_their_parts_in_one_column_are_left_out(file: WriteFile, indent: str, *, is_below: bool) -> None:
@@ -93,6 +95,7 @@ def test_rows_that_are_sums_of_others_by_chance_count(file: WriteFile) -> None:
     assert gl.read_table(file("\n".join(["Name,Cost (USD)", *rows, ""]))).column("Cost (USD)").values.sum() == 119
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("kinds", "stay"),
     [
@@ -148,6 +151,7 @@ def test_merged_cells_are_no_rows_that_are_there_twice(file: WriteFile) -> None:
     assert table.column("Campaign").values.nunique() == 3
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header", ["Exported at", "snapshot_date", "Extracted on", "Abrufdatum", "取得日時", "Pulled at"]
 )

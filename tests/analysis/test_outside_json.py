@@ -43,6 +43,7 @@ def _written(folder: Path, name: str, text: str) -> Path:
     return path
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.json", "a.txt", "a.csv", "a.txt.gz", "a.json.gz", "a.zip"])
 @pytest.mark.parametrize("form", ["lines", "array", "indented"])
 def test_flat_objects_are_rows(tmp_path: Path, name: str, form: str) -> None:
@@ -55,6 +56,7 @@ def test_flat_objects_are_rows(tmp_path: Path, name: str, form: str) -> None:
     assert table.rows.tolist() == [1, 2, 3]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("name", ["a.jsonl", "a.csv", "a.txt.gz", "a.zip"])
 @pytest.mark.parametrize(
     "text",

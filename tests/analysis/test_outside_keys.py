@@ -23,6 +23,7 @@ def _of(names: list[str], header: str, other: str = "") -> str:
     return "\n".join([f"Date,{header},Cost (USD){',Note' if other else ''}", *rows, ""])
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("names", "role"),
     [
@@ -55,6 +56,7 @@ def test_cost_of_an_ad_platform_is_not_the_cost_of_a_platform(file: WriteFile) -
         gl.join(installs, path)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     [

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gamelens.analysis import outside_data
 from gamelens.errors import BadQuery
+from support.hypothesis_profiles import examples
 
 NETWORKS = ("Meta", "Moloco", "Google Ads", "Unity Ads")
 CELLS = ("{}", "€{}", "{} €", "EUR {}", "{} EUR")
@@ -39,7 +40,7 @@ def _written(amount: Decimal, thousands: str, decimal: str, places: int) -> str:
     has_total=st.booleans(),
     title=st.sampled_from(("", "Report of the account", "All amounts in EUR")),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_sum_is_that_of_what_was_written_or_is_refused(
     tmp_path: Path,
     amounts: list[Decimal],

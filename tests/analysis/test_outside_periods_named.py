@@ -13,6 +13,7 @@ from gamelens.errors import BadQuery
 WriteFile = Callable[..., Path]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "form",
     [

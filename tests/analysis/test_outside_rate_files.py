@@ -24,6 +24,7 @@ def _rate(rate: object, code: str, day: str) -> float:
     return float(DailyRates(rate).of_days(code, days).iloc[0])
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("name", "code", "day", "rate"),
     [
@@ -146,6 +147,7 @@ SDMX = (
 )
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("text", "code", "expected"),
     [

@@ -12,6 +12,7 @@ import gamelens as gl
 WriteFile = Callable[..., Path]
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize(
     "header",
     [
@@ -56,6 +57,7 @@ def test_a_header_with_per_is_a_rate(file: WriteFile, header: str) -> None:
     assert table.columns[1].values.tolist() == [12.5, 3.75, 4.25]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     [

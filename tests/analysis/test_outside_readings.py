@@ -21,6 +21,7 @@ def _column(file: WriteFile, header: str) -> OutsideColumn:
     return gl.read_table(file(f'Date,"{header}",Network\n{rows}')).column(header)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "currency"),
     [
@@ -49,6 +50,7 @@ def test_ten_thousands_of_a_currency_beside_the_tax_are_multiplied(file: WriteFi
     assert (column.currency, column.values.iloc[0]) == ("JPY", 1_010_000)
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("header", "concept"),
     [
@@ -78,6 +80,7 @@ def test_subscribers_that_there_are_stay_a_stock(file: WriteFile) -> None:
     assert _column(file, "Active Subscriptions").role == "stock"
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("week", "first", "last"),
     [

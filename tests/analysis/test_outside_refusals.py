@@ -136,6 +136,7 @@ CASES = {
 }
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("name", CASES)
 def test_each_step_of_a_refusal_of_costs_leads_on(file: WriteFile, name: str) -> None:
     """To dollars, or to the return on them."""
@@ -160,6 +161,7 @@ COLUMNS = {
 }
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_each_step_of_a_refusal_of_a_column_leads_on(file: WriteFile, name: str) -> None:
     """Several rows of a day become one, or the column is left out."""
@@ -193,6 +195,7 @@ def test_a_refusal_says_how_many_cells_are_at_fault(file: WriteFile) -> None:
     assert len(outside_data.in_dollars(path, missing=["soon", "late"], leave_out={"Date": ["Holiday", "Pause"]})) == 3
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("is_workbook", [False, True])
 @pytest.mark.parametrize(
     ("left", "right"),
@@ -324,6 +327,7 @@ ITALIAN = ["1.795,74", "1.250", "12", "737,01"]
 ENGLISH = ["2,642.54", "1,027.35", "30"]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("decimal", [None, ".", ","])
 @pytest.mark.parametrize(("first", "second"), [(ITALIAN, ENGLISH), (ENGLISH, ITALIAN)])
 def test_two_decimal_marks_are_refused_with_the_row_where_they_change(

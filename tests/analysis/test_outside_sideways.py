@@ -70,6 +70,7 @@ def test_ends_before_it_begins_is_no_range(tmp_path: Path) -> None:
         read_times(["Oct 11–5, 2026"], field="week")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("mark", ["o/w ", "  ", "- ", "davon ", "в т.ч. ", "其中:"])
 def test_measures_in_rows_become_columns(tmp_path: Path, mark: str) -> None:
     """A sum beside its parts counts once, and thousands hold for counts as for money."""

@@ -18,6 +18,7 @@ from support.outside_files import written
 from support.tidy_frames import tidy_frame
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize(
     ("header", "done", "other"),
     [
@@ -78,6 +79,7 @@ def test_rows_that_are_not_spent_are_asked_about(tmp_path: Path, header: str, do
     assert outside_data.in_dollars(alone)["spend"].sum() == 50
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "texts"),
     [
@@ -283,6 +285,7 @@ def test_forecasts_in_brackets_are_no_amounts_of_days(tmp_path: Path) -> None:
     assert outside_data.in_dollars(path, leave_out={"Day": ["2026-11-03 (plan)"]})["spend"].sum() == 30
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("debit", "credit"), [("Soll", "Haben"), ("Debit", "Credit"), ("Debe", "Haber"), ("借方", "贷方")]
 )
@@ -441,6 +444,7 @@ def test_a_bill_of_an_agency_is_a_cost(tmp_path: Path) -> None:
     assert outside_data.in_dollars(path)["spend"].sum() == 150
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("header", ["कुल (₹)", "Всего за день, ₽", "Razem (PLN)", "Sommer € i alt"])
 def test_a_number_with_a_currency_in_its_header_is_an_amount(tmp_path: Path, header: str) -> None:
     """So a rate converts it; what it does not convert is refused."""

@@ -23,6 +23,7 @@ WriteFile = Callable[..., Path]
 DAYS = [f"2026-11-{day:02}" for day in range(1, 5)]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "error", ["#REF!", "#N/A", "#VALUE!", "#DIV/0!", "Err:502", "#BEZUG!", "#NAME?", "#####", "#NV", "#¡VALOR!", "#Н/Д"]
 )
@@ -67,6 +68,7 @@ REPORT = [
 HEADER = "Date,Network,Cost (USD)"
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("rows", "once"),
     [
@@ -174,6 +176,7 @@ def test_a_level_that_is_more_than_its_parts_is_asked_about(file: WriteFile) -> 
     assert (column.problem, column.values.sum()) == (None, 280)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("lines", "said", "costs"),
     [
@@ -250,6 +253,7 @@ def test_who_is_paid_in_every_row_is_an_argument(file: WriteFile) -> None:
     assert "All rows are paid to Meta Ads, which a file of Meta Ads Manager does not say itself" in str(meta)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("sample", "left_out", "column"),
     [
@@ -301,6 +305,7 @@ def test_what_tells_a_format_from_others_is_listed() -> None:
     assert "a line above them like Name (.+)" in listed["App Store Connect analytics"]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("text", "truth"),
     [
@@ -445,6 +450,7 @@ def test_a_column_that_is_called_a_day_and_is_none_is_asked_about(file: WriteFil
 MONTHS = ["{0},,", "28,10,1", "29,20,2", "30,30,4", "{2},60,7", "{1},,", "1,5,1", "2,7,3", "{2},12,4"]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("first", "second", "total"),
     [
@@ -475,6 +481,7 @@ def test_days_below_months_without_a_year_ask_for_it(file: WriteFile, first: str
     assert (len(table.rows), f"{table.starts[0]:%Y-%m-%d}") == (5, "2026-09-28")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("month", ["Oct 26", "October 2026", "Okt. '26", "окт. 26"])
 @pytest.mark.parametrize("total", ["Month total", ""])
 def test_a_month_above_days_is_no_header(file: WriteFile, month: str, total: str) -> None:
@@ -498,6 +505,7 @@ def test_a_day_cell_that_was_merged_over_names_is_no_total(file: WriteFile) -> N
     assert [f"{day:%d}" for day in table.starts] == ["28", "28", "28", "29", "29"]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "word", ["Month total", "Total mes", "Monatssumme", "Итого за октябрь", "Average per day", "合計"]
 )
@@ -521,6 +529,7 @@ def test_a_pivot_with_headings_of_their_own_is_added_up_once(file: WriteFile) ->
 KINDS = ["{0},US,{1},7,70", "{0},US,{2},100,50", "{0},DE,{1},9,90"]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("kind", "count", "texts"),
     [
@@ -608,6 +617,7 @@ def test_numbers_of_a_spreadsheet_among_days_of_a_workbook_are_read(tmp_path: Pa
     assert gl.read_table(path, missing=["44835"]).starts.isna().tolist() == [True, False, False, False]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "months"),
     [

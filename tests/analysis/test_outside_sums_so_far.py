@@ -26,6 +26,7 @@ def _text(header: str, *, has_months: bool, is_newest_first: bool = False) -> st
     return "\n".join(["Maand;" * has_months + f"Werkelijk (EUR);{header}", *lines]) + "\n"
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("is_newest_first", [False, True])
 @pytest.mark.parametrize("has_months", [False, True])
 @pytest.mark.parametrize("header", ["Cumulatief werkelijk", "Opgebouwd (EUR)", "Zzz", "Cost (EUR)"])

@@ -81,6 +81,7 @@ def test_dollar_signs_beside_a_column_of_pesos_are_pesos(file: WriteFile, money:
     assert any("row 7 of table.csv adds up others" in warning for warning in report.warnings)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "rows", "above"),
     [
@@ -251,6 +252,7 @@ def test_periods_add_up_what_adds_up_over_days(file: WriteFile) -> None:
         gl.in_periods(players, path)
 
 
+@pytest.mark.shown_by(5)
 @pytest.mark.parametrize(
     "total",
     [
@@ -287,6 +289,7 @@ def test_a_name_with_a_total_word_and_an_unknown_country_are_no_totals(file: Wri
     assert len(table.rows) == 3
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("form", ["{} Total", "Total {}", "{} (total)", "Summe {}", "Total for {}", "{} - razem"])
 @pytest.mark.parametrize("day", ["", "2026-10-31"])
 def test_totals_of_a_name_add_up_the_rows_of_that_name(file: WriteFile, form: str, day: str) -> None:
@@ -389,6 +392,7 @@ def test_a_rate_that_is_upside_down_or_missing_is_refused(
         outside_data.roas(file("Day,Publisher,Cost (INR)\n2026-10-31,Meta,500\n"), money, rate=rate)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "rates",
     [
@@ -472,6 +476,7 @@ def test_a_header_that_is_not_found_is_named(file: WriteFile, money: DataFrame) 
     assert outside_data.in_dollars(path, header_row=3)["spend"].tolist() == [5, 7]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("texts", "day"),
     [

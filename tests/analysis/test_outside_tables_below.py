@@ -41,6 +41,7 @@ def _cell(text: str) -> object:
         return text or None
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
 @pytest.mark.parametrize("second", SECONDS.values(), ids=SECONDS)
 def test_two_tables_are_asked_about_and_each_is_read(tmp_path: Path, second: list[str], suffix: str) -> None:

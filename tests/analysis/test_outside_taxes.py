@@ -13,6 +13,7 @@ from gamelens.errors import BadQuery
 from support.outside_files import written
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("header", "gross", "net"),
     [
@@ -60,6 +61,7 @@ def test_amounts_of_two_tax_bases_are_asked_about(tmp_path: Path, header: str, g
     assert gl.read_table(alone).column("Cost (EUR)").problem is None
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "amount", "texts"),
     [
@@ -95,6 +97,7 @@ def test_flags_of_a_frame_tell_the_basis() -> None:
             outside_data.in_dollars(gl.read_table(frame), rate=1.0)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "headers",
     [
@@ -122,6 +125,7 @@ def test_a_profit_beside_a_cost_is_no_other_basis(tmp_path: Path) -> None:
     assert outside_data.in_dollars(path)["spend"].sum() == 2100
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     ["Spesa,IVA 22%,Totale fattura", "खर्च (₹),GST 18% (₹),कुल (₹)", "Cost,VAT,Due", "Maliyet,KDV,Toplam borç"],

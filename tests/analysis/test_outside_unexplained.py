@@ -17,6 +17,7 @@ from support.tidy_frames import tidy_frame
 WriteFile = Callable[..., Path]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     [
@@ -53,6 +54,7 @@ def test_known_words_leave_a_measure_what_it_is(header: str, concept: str) -> No
     assert concept in [meaning.concept for meaning in header_meanings(header) if meaning.role in ("amount", "count")]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("header", ["付费用户数", "付费用户", "付费人数", "结제자수".replace("结", "결"), "購入者数"])
 def test_users_who_pay_are_no_cost(file: WriteFile, header: str) -> None:
     """费用, the cost, stands across the border of two words in 付费用户."""

@@ -24,6 +24,7 @@ def of_months(**columns: Any) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("whole", ["Worldwide", "WW", "All countries / regions", "Alle Länder", "全世界"])
 def test_a_whole_that_is_larger_than_its_parts_is_asked_about(tmp_path: Path, whole: str) -> None:
     """By a sum over all rows, too, and also where totals are kept; both steps work."""
@@ -52,6 +53,7 @@ def test_many_parts_are_left_out_by_a_frame(tmp_path: Path) -> None:
     assert outside_data.in_dollars(gl.read_table(frame[frame["Country"] == "Worldwide"]))["spend"].sum() == 900
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header",
     [
@@ -112,6 +114,7 @@ def test_a_stock_is_added_up_within_a_day_whatever_is_done_over_days(tmp_path: P
         assert joined["Active subscriptions"].tolist() == [expected]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "charts"),
     [("Chart", ("Top Free", "Top Grossing")), ("Liste", ("topfree", "topgrossing")), ("榜单", ("免费榜", "畅销榜"))],

@@ -32,6 +32,7 @@ def _workbook(path: Path, rows: Sequence[Sequence[Any]], form: str) -> Path:
     return path
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "below",
     [

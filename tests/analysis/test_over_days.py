@@ -107,6 +107,7 @@ def test_two_sides_on_the_same_days_are_independent_series() -> None:
     assert found.half_width()[0] == pytest.approx(1.96 * 0.1 * np.sqrt(2 / 28), rel=0.6)
 
 
+@pytest.mark.wide
 def test_a_month_of_days_that_resemble_each_other_is_covered() -> None:
     rng, inside = np.random.default_rng(11), 0
     for _ in range(60):
@@ -123,6 +124,7 @@ def payments(alpha: float, a_day: float, rng: np.random.Generator) -> np.ndarray
     return np.array([(rng.pareto(alpha, number) + 1).sum() for number in rng.poisson(a_day, 28)])
 
 
+@pytest.mark.wide
 def test_a_few_large_payments_raise_the_upper_bound() -> None:
     """Two Pareto payments a day (1.6), whose mean few samples reach: 92 % of 100 intervals hold it, most are rough."""
     rng = np.random.default_rng(11)

@@ -143,6 +143,7 @@ def test_a_dimension_without_values_is_one_segment(known: tuple[bool, bool]) -> 
     assert len(price_changes(before, after, "country_code", within=NETWORK)) == len(changes) // 2
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("memory", [0.8, 0.9])
 def test_prices_that_wander_are_no_changes(memory: float) -> None:
     """Of 300 segments whose prices wander, successive days alike, 92 % hold a ratio of 1, and at most 3 are claimed."""

@@ -158,6 +158,7 @@ def test_more_players_narrow_the_draws_and_differing_days_widen_them() -> None:
     assert spread["days differ"] > 1.2 * spread["few"]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("curve", CURVES, ids=lambda curve: curve.name)
 @pytest.mark.parametrize("counts", [[1, 0, 0, 0, 0], [100, 100, 100, 100, 99], [0, 0, 0, 0, 1], [5, 50, 2, 80, 1]])
 def test_odd_counts_end_in_shares(curve: RetentionCurve, counts: list[int]) -> None:

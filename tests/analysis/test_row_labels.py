@@ -19,6 +19,7 @@ def _costs(file: WriteFile, header: str, label: str) -> Path:
     return file("\n".join([f"Date;{header};Cost (USD)", *rows, f"2026-10-03;{label};7.5", ""]), "costs.csv")
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("header", ["Network", "Campaign", "Position"])
 @pytest.mark.parametrize(
     "label",

@@ -43,6 +43,7 @@ def amounts(path: Path, cumulative: Said = HEADER, **reading: Any) -> list[float
 COSTS: dict[str, list[float]] = {"Meta": [10, 7, 12.3, 0, 9], "Moloco": [50, 60, 40, 55, 45]}
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("order", ["as written", "newest first", "by day"])
 @pytest.mark.parametrize(
     "header",
@@ -249,6 +250,7 @@ def report_with_totals(
     return file("\n".join([*lines, ""]))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("unit", [None, "month", "week"])
 @pytest.mark.parametrize("header", ["Xyz", "Cost (USD)", "Amount"])
 def test_a_column_that_adds_up_another_is_a_running_total(

@@ -179,6 +179,7 @@ def test_an_empty_frame_has_no_segments() -> None:
     assert (claim.case, claim.direction, claim.text) == ("unclear", "unknown", "By country, no segment stands out.")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("name", [name for name in METRICS if METRICS[name].kinds != "retention"])
 def test_a_mean_is_weighed_by_its_denominator(name: str) -> None:
     """Contributions to a mean or ratio add up to its change, each segment with the weight of its denominator.

@@ -61,6 +61,7 @@ def test_names_of_digits_stay_text(csv: ReadCsv) -> None:
     assert rows(csv("id,n\n007,1\n")) == [("007", "1")]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("line", ["\n", "\r\n", ",,\n", ' ,"",\n', "\t\n"])
 @pytest.mark.parametrize("hint", ["", "sep=,\n"])
 def test_blank_lines_above_the_table_are_none_of_it(csv: ReadCsv, line: str, hint: str) -> None:
@@ -411,6 +412,7 @@ def test_a_cell_far_outside_the_table_is_refused_in_little_memory(
     assert memory_growth_mib() < 100
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("form", ["the only sheet", "a named sheet", "other names", "no numbers"])
 @pytest.mark.parametrize(
     ("size", "most"),

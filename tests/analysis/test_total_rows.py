@@ -14,6 +14,7 @@ from gamelens.errors import BadQuery
 WriteFile = Callable[..., Path]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("header", "labels"),
     [
@@ -78,6 +79,7 @@ def test_an_empty_day_beside_another_name_is_not_the_day_above(file: WriteFile) 
     assert table.starts.dt.day.tolist() == [1, 1, 2, 2]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("is_first", [False, True])
 @pytest.mark.parametrize(
     ("header", "days", "whole"),
@@ -137,6 +139,7 @@ def test_periods_that_overlap_name_the_longest_row(file: WriteFile) -> None:
         periods_within(table, None, frame="money")
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("place", ["first", "name"])
 @pytest.mark.parametrize("has_tax", [False, True])
 @pytest.mark.parametrize(

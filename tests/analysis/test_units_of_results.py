@@ -23,7 +23,7 @@ from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.tidy_frames.frame_requirements import declared_requirements
 from gamelens.analysis.tidy_frames.results import public_name
 from gamelens.notebook.accessor import Accessor
-from support.every_result import every_result, simulated_lake
+from support.every_result import shared_results, simulated_lake
 from support.tidy_frames import tidy_frame
 
 MONEY: Final = {
@@ -68,7 +68,7 @@ NO_RESULTS: Final = {
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, DataFrame]:
-    return every_result()
+    return shared_results()
 
 
 def cells_of(results: dict[str, DataFrame], folder: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -117,6 +117,7 @@ def test_each_column_of_each_result_has_its_unit(results: dict[str, DataFrame], 
     assert_units(results, tmp_path)
 
 
+@pytest.mark.wide
 def test_each_number_of_a_claim_has_its_unit(results: dict[str, DataFrame], tmp_path: Path) -> None:
     """What is compared has its own unit where that of the size is a ratio: a count of players is no percentage."""
     claimed = {name: claims.of(frame) for name, frame in results.items() if name in analyses()}
@@ -124,6 +125,7 @@ def test_each_number_of_a_claim_has_its_unit(results: dict[str, DataFrame], tmp_
     assert_units(claimed, tmp_path, are_claims=True)
 
 
+@pytest.mark.wide
 def test_each_column_of_an_analysis_of_events_has_its_unit(tmp_path: Path) -> None:
     """Those of a lake, two answers beside each other, and definitions of retention."""
     over = ("2026-10-25", "2026-11-03")

@@ -17,6 +17,7 @@ SAMPLES = Path(__file__).parent / "vendor_samples"
 ROLES: dict[str, dict[str, Any]] = tomllib.loads((SAMPLES / "roles.toml").read_text(encoding="utf-8"))
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("name", ROLES)
 def test_a_sample_is_understood(name: str) -> None:
     """Its format, what a row stands for, the rows without totals, and the role of each column."""
@@ -34,6 +35,7 @@ def test_every_format_has_a_sample() -> None:
     assert {path.name for path in SAMPLES.iterdir()} == {*ROLES, "roles.toml"}
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("name", "column", "total"),
     [
@@ -108,6 +110,7 @@ def test_what_the_advertiser_is_billed_is_a_cost() -> None:
     assert spent == pytest.approx(1.2 * 308.64912)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "header", ["Advertiser revenue", "Publisher payout", "Client revenue", "Выручка рекламодателя", "広告主収益"]
 )

@@ -79,6 +79,7 @@ def test_advice_decides_only_on_the_interval_for_every_look() -> None:
     assert once.direction == "no clear difference"
 
 
+@pytest.mark.wide
 def test_advice_agrees_with_the_comparison_it_is_about() -> None:
     """Advice names a side only where the comparison does, and what one look would have shown is not called unclear."""
     alone, others = daily(40, 45, days=9), [daily(40, 40, days=9, measure=f"measure {n}") for n in range(19)]

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import msgspec
+import pytest
 
 RECORDED = Path(__file__).parents[2] / "data" / "recorded"
 
@@ -37,6 +38,7 @@ def test_the_command_answers_over_standard_input_and_output() -> None:
     assert msgspec.json.decode(text)["available"]
 
 
+@pytest.mark.wide
 def test_the_end_of_the_input_ends_a_request_under_way() -> None:
     """Within 2 s and with exit code 0, though the service does not answer."""
     with socket.create_server(("127.0.0.1", 0)) as service:

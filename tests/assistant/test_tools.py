@@ -70,6 +70,7 @@ def test_a_receipt_asks_the_identical_question(server: AssistantServer) -> None:
     assert reply(server, "explain", receipt_id="receipt-none").body["refused"] == "bad_argument"
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [

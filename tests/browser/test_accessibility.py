@@ -74,7 +74,8 @@ def test_the_reports_have_every_kind_of_output() -> None:
         assert shown_by(name) - others, f"{name} shows nothing that the others do not"
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), pytest.param(1280, "light", marks=pytest.mark.wide)])
+@pytest.mark.shown_by(1)
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
 def test_a_report_has_no_violation(opened: Page, width: int, scheme: Literal["light", "dark"]) -> None:
     """axe-core finds nothing of any severity, the page does not scroll sideways, and no figure is cut."""
     opened.emulate_media(color_scheme=scheme)
@@ -90,7 +91,8 @@ def test_conclusions_come_first_and_nothing_is_for_a_kernel(opened: Page) -> Non
     assert not [word for word in ("Interval(", "Look further") if word in opened.inner_text("body")]
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.wide)])
+@pytest.mark.shown_by(1)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_focused_table_is_outlined(browser: Browser, reports: dict[str, Path], scheme: str) -> None:
     """A table takes the focus, and shows it by a line of 2 pixels or more with a contrast of 3:1 or more."""
     page = browser.new_page(color_scheme=scheme)  # type: ignore[arg-type]
@@ -144,7 +146,7 @@ def test_a_sentence_leads_to_its_section(browser: Browser, reports: dict[str, Pa
     page.close()
 
 
-@pytest.mark.parametrize("paper", ["A4", pytest.param("Letter", marks=pytest.mark.wide)])
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
 def test_a_report_is_printed_on_four_pages_at_most(opened: Page, paper: str) -> None:
     """What is folded stays off paper."""
     opened.emulate_media(color_scheme="light")

@@ -19,6 +19,8 @@ from support.watched_page import is_file, problems_of
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+pytestmark = pytest.mark.wide
+
 OVER = "2026-11-17/2026-11-19"
 CELLS = (
     "import gamelens as gl\nfrom gamelens.notebook import charts, conclusions\nlens = gl.connect()",

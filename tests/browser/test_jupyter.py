@@ -248,7 +248,7 @@ def lab(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     watched.page.close()
 
 
-@pytest.fixture(scope="module", params=["lab", pytest.param("notebook", marks=pytest.mark.wide)])
+@pytest.fixture(scope="module", params=["lab", "notebook"])
 def notebook(request: pytest.FixtureRequest, home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     """The notebook of an explorer, which was run once for the tests below: none needs what another one picked."""
     if request.param == "lab":
@@ -270,6 +270,7 @@ def voila(home: str, window: BrowserContext) -> Iterator[JupyterPage]:
     watched.page.close()
 
 
+@pytest.mark.wide
 def test_lab_draws_the_figures_and_the_explorer_reacts(lab: JupyterPage) -> None:
     """In JupyterLab 01_ad_revenue runs, each kind of its figures is drawn and the explorer reacts.
 
@@ -292,6 +293,7 @@ def test_lab_draws_the_figures_and_the_explorer_reacts(lab: JupyterPage) -> None
     assert lab.problems == []
 
 
+@pytest.mark.wide
 def test_the_tour_is_done_by_keys_alone(lab: JupyterPage) -> None:
     """Without a pointer: the tour runs, a name is completed, a question is typed, its frame and figure are shown."""
     page = lab.show("08_tour.ipynb").page
@@ -318,6 +320,7 @@ def test_the_tour_is_done_by_keys_alone(lab: JupyterPage) -> None:
     assert lab.problems == []
 
 
+@pytest.mark.wide
 def test_the_code_of_the_explorer_is_copied_and_inserted_and_runs(notebook: JupyterPage) -> None:
     """One button puts the call on the clipboard, the other into a new cell below, which runs and shows its frame."""
     page = notebook.page
@@ -334,12 +337,14 @@ def test_the_code_of_the_explorer_is_copied_and_inserted_and_runs(notebook: Jupy
     assert (cells, "ilrd_revenue" in code, "<table" in shown) == (2, True, True)
 
 
+@pytest.mark.shown_by("lab")
 def test_the_explorer_reacts_in_a_notebook(notebook: JupyterPage) -> None:
     """In JupyterLab and Notebook 7 every picker changes the code, with no errors but those of Notebook itself."""
     _picks(notebook.explorer())
     assert notebook.problems_but(IN_NOTEBOOK if "/notebooks/" in notebook.page.url else ()) == []
 
 
+@pytest.mark.wide
 def test_keys_in_the_explorer_never_reach_the_notebook(notebook: JupyterPage) -> None:
     """`r` in a picker or at a button does not make the cell raw, and `d d` does not delete it."""
     before = notebook.page.evaluate(CELL_TYPES)
@@ -353,6 +358,7 @@ def test_keys_in_the_explorer_never_reach_the_notebook(notebook: JupyterPage) ->
     assert notebook.page.evaluate(CELL_TYPES) == before
 
 
+@pytest.mark.wide
 def test_a_row_of_the_board_is_picked_by_keys(lab: JupyterPage) -> None:
     """A search leaves the rows of one game; Enter on a button shows its days and segments, names as text alone."""
     page = lab.show("board.ipynb").run_all().page
@@ -368,6 +374,7 @@ def test_a_row_of_the_board_is_picked_by_keys(lab: JupyterPage) -> None:
     assert lab.problems == []
 
 
+@pytest.mark.wide
 def test_the_live_page_is_in_a_frame(lab: JupyterPage) -> None:
     """It follows the sandbox, loads nothing but itself, and the link below it leads to the same page."""
     page = lab.show("live.ipynb").run_all().page

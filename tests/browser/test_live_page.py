@@ -171,6 +171,7 @@ def test_a_row_opens_to_the_whole_event(watched: LivePage) -> None:
     assert json.loads(watched.page.locator("pre.whole").inner_text())["own_field"] == [1, {"deep": True}]
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("fragment", "shown"),
     [
@@ -198,6 +199,7 @@ def test_the_controls_filter_what_arrives_next(watched: LivePage) -> None:
     assert watched.rows() == 1
 
 
+@pytest.mark.wide
 def test_counts_go_up_by_category(watched: LivePage) -> None:
     """Events are counted by category, rejected ones apart (Wire 5.2, Live feed)."""
     watched.open().submit(event(), event(), event(v=1), event(category="session_end", length=3))
@@ -241,6 +243,7 @@ def test_the_cause_of_a_refused_request_appears_at_once(watched: LivePage) -> No
     watched.open().sees("'NaN' at byte", within="#refusals")
 
 
+@pytest.mark.wide
 def test_refused_requests_are_listed_newest_first(watched: LivePage) -> None:
     """The list has the newest 20 with time, status, route and game, beside counts by status, and a reset empties it.
 
@@ -266,6 +269,7 @@ def test_refused_requests_are_listed_newest_first(watched: LivePage) -> None:
     expect(rows).to_have_count(0)
 
 
+@pytest.mark.wide
 def test_repeated_events_are_mentioned(watched: LivePage) -> None:
     """Events that were dropped because they repeat an `event_uuid` are counted, and the switch that counts them named.
 
@@ -280,6 +284,7 @@ def test_repeated_events_are_mentioned(watched: LivePage) -> None:
     watched.sees("--repeats count", within="#repeats")
 
 
+@pytest.mark.wide
 def test_events_dated_by_arrival_are_mentioned(watched: LivePage) -> None:
     """An event whose device states no time that can be true says why, and such events are counted by reason at once.
 
@@ -329,12 +334,14 @@ def test_the_commands_for_a_first_event_run_as_printed(watched: LivePage, tmp_pa
     watched.sees("hello:world")
 
 
+@pytest.mark.wide
 def test_dropped_events_are_counted(watched: LivePage) -> None:
     """Events that arrive faster than they can be shown are counted (Wire 5.2, Live feed)."""
     watched.open().submit(*[event()] * 1500)
     watched.sees("500 events came too fast", within="#filters")
 
 
+@pytest.mark.wide
 def test_faults_in_force_are_mentioned(watched: LivePage) -> None:
     """Fault rules in force are counted (Wire 5.3, Fault rules)."""
     httpx.post(f"{watched.ready.console_url}/faults", json={"service": "metrics", "status": 429})
@@ -381,7 +388,8 @@ def test_nothing_is_wider_than_the_window(watched: LivePage) -> None:
             assert watched.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.parametrize("scheme", [SCHEMES[0], pytest.param(SCHEMES[1], marks=pytest.mark.wide)])
+@pytest.mark.shown_by(1)
+@pytest.mark.parametrize("scheme", SCHEMES)
 def test_the_page_has_no_violation(ready: SandboxInfo, browser: Browser, scheme: Literal["light", "dark"]) -> None:
     """axe-core finds nothing of any severity, with good and bad events and a refused request."""
     page = browser.new_page(color_scheme=scheme, bypass_csp=True)

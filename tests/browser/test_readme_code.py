@@ -63,6 +63,7 @@ SESSIONS = [
 ]
 
 
+@pytest.mark.shown_by("README.md")
 @pytest.mark.parametrize("readme", SESSIONS, ids=lambda it: str(it.relative_to(ROOT)))
 def test_every_block_of_python_runs(readme: Path, sandbox: tuple[Path, SandboxInfo], tmp_path: Path) -> None:
     """One after the other in one session, in a folder that has nothing, as a reader types them."""
@@ -96,6 +97,7 @@ def test_a_python_session_sends_what_it_was_given(sandbox: tuple[Path, SandboxIn
     assert _accepted(ready) == before + 4
 
 
+@pytest.mark.wide
 def test_a_page_of_another_origin_sends_a_signed_event(sandbox: tuple[Path, SandboxInfo], browser: Browser) -> None:
     """A page of another origin sends an event after a preflight (Wire 1.5, Response headers)."""
     folder, ready = sandbox

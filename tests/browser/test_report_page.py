@@ -92,6 +92,7 @@ def test_nothing_fails_and_nothing_is_fetched(page: tuple[Page, list[str]]) -> N
     assert page[1] == []
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("width", [800, 1280])
 def test_a_still_report_fits_the_window(shown: tuple[Page, list[str]], width: int) -> None:
     """A static report fits windows of 800 and 1280 pixels, and its figure uses the width."""
@@ -151,6 +152,7 @@ def test_a_report_follows_the_preferred_colour_scheme(shown: tuple[Page, list[st
     assert brightness("dark") < 40
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("kind", ["still", "report"])
 def test_foreign_markup_is_stopped_by_the_policy(
     browser: Browser, kind: str, request: pytest.FixtureRequest, tmp_path: Path

@@ -60,6 +60,7 @@ def test_old_data_are_the_first_line_and_an_exit_status(dead: Run) -> None:
     assert dead("health", *FEW, "--markdown", "-").stdout.startswith("# The data end on ")
 
 
+@pytest.mark.wide
 def test_how_old_is_too_old_can_be_said(dead: Run, alive: Run) -> None:
     """--stale takes days, hours or an ISO 8601 duration; what is younger is judged as usual."""
     for limit in ("10d", "240h", "P10D", "240"):
@@ -72,6 +73,7 @@ def test_how_old_is_too_old_can_be_said(dead: Run, alive: Run) -> None:
     assert "36h" in wrong.stderr
 
 
+@pytest.mark.wide
 def test_fresh_data_have_no_such_line(alive: Run) -> None:
     """With the whole of yesterday there is nothing to say of the age."""
     result = alive("health", *FEW)
@@ -105,6 +107,7 @@ def test_each_outcome_has_its_exit_status(
     assert exit_status(cannot_tell=cannot_tell, alarms=alarms, fail_on=fail_on) == status
 
 
+@pytest.mark.wide
 def test_a_morning_of_old_data_says_so_every_day(dead: Run, tmp_path: Path) -> None:
     """The title has the age, and a day that was sent before is no reason to be content."""
     shown = dead("morning", *FEW)
@@ -138,6 +141,7 @@ def test_the_documented_cron_line_is_silent_when_all_is_well(tmp_path: Path, sta
     assert ("health --fail-on critical" in done.stdout) == (not is_silent)
 
 
+@pytest.mark.wide
 def test_a_morning_of_fresh_data_is_done(alive: Run) -> None:
     """With the whole of yesterday the status is 0, and nothing is said of the age."""
     shown = alive("morning", *FEW)

@@ -155,6 +155,7 @@ def test_a_demo_that_connect_left_running_is_stopped(home: Path) -> None:
     assert not state.exists()
 
 
+@pytest.mark.wide
 def test_a_demo_that_a_command_runs_stays(home: Path) -> None:
     """`gamelens lab` is not deprived of its sandbox."""
     state = home / "demo"

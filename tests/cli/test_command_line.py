@@ -39,6 +39,7 @@ def test_simulate_says_what_was_sent_and_writes_the_ledger(sandbox: PlayedSandbo
     assert pq.read_metadata(sandbox.folder / "truth.parquet").num_rows == played["events"] > 0
 
 
+@pytest.mark.wide
 def test_a_dry_run_plays_without_a_sandbox(tmp_path: Path) -> None:
     """`simulate --dry-run` counts the events that a run would send, and writes the same ledger."""
     small = ("simulate", "--scenario", "small", "--players", 60, "--days", 10)
@@ -55,6 +56,7 @@ def test_a_dry_run_is_one_of_four_ways_to_play(tmp_path: Path) -> None:
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.wide
 def test_simulate_writes_to_a_sandbox_that_does_not_run(tmp_path: Path) -> None:
     """`simulate --into` fills a stopped sandbox, whose next start answers from it.
 
@@ -152,6 +154,7 @@ def test_two_dimensions_and_a_condition(sandbox: PlayedSandbox) -> None:
     assert {row["platform"] for row in json.loads(result.stdout)} == {"ios"}
 
 
+@pytest.mark.wide
 def test_wrong_usage_is_exit_code_2() -> None:
     """A command without its required argument has exit code 2."""
     assert run("query").returncode == 2
@@ -170,6 +173,7 @@ def test_up_stops_on_sigterm_and_exits_0(tmp_path: Path) -> None:
     assert process.wait(timeout=20) == 0
 
 
+@pytest.mark.wide
 def test_up_judges_events_as_it_is_told(tmp_path: Path) -> None:
     """`sandbox up --validation strict` rejects unknown fields (Wire 3.7, Strict validation)."""
     ready = tmp_path / "ready.json"

@@ -117,6 +117,7 @@ def test_an_unknown_shell_is_wrong_usage() -> None:
     assert CliRunner(env={"SHELL": "/bin/ksh"}).invoke(cli, ["completion"]).exit_code == 2
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("words", "reply"),
     [

@@ -20,6 +20,7 @@ QUERY = ("query", "event_count", "--over", "last 3 complete days")
 needs_full_device = pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 
 
+@pytest.mark.shown_by(1)
 @needs_full_device
 @pytest.mark.parametrize(
     "words", [("--help",), ("query", "--help"), ("completion", "bash"), ("sandbox", "list", "--json")]
@@ -31,6 +32,7 @@ def test_output_that_finds_no_room_ends_in_a_sentence(words: tuple[str, ...]) ->
     assert (done.returncode, done.stderr) == (1, f"Error: the output cannot be written: {NO_ROOM}\n")
 
 
+@pytest.mark.shown_by(2)
 @needs_full_device
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -77,6 +79,7 @@ COMMANDS = {
 """Commands that write to a disk with a little room, or none, and what they cannot write."""
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_that_fills_a_disk_says_so(

@@ -87,12 +87,14 @@ def test_the_silent_game_is_named(health: RunCommand) -> None:
     assert f"{HOSTILE}: silent on" in result.stdout
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("bar", ["critical", "warning"])
 def test_a_job_fails_when_something_is_as_bad_as_asked(health: RunCommand, bar: str) -> None:
     """--fail-on has exit code 3 if a row is of that severity or worse."""
     assert health("--fail-on", bar).exit_code == 3
 
 
+@pytest.mark.wide
 def test_a_job_does_not_fail_for_other_games(health: RunCommand) -> None:
     """With --games only the rows of those games are shown and decide the exit code."""
     result = health("--fail-on", "critical", "--games", "1", "--games", "2")
@@ -116,6 +118,7 @@ def test_json_is_the_whole_board(health: RunCommand) -> None:
     assert printed["alarms"][0]["sentence"] == printed["board"][0]["sentence"]
 
 
+@pytest.mark.wide
 def test_markdown_holds_no_markup_of_a_title(health: RunCommand, tmp_path: Path) -> None:
     """--markdown FILE writes a page in which titles are escaped and rows stay one line."""
     result = health("--markdown", tmp_path / "board.md")
@@ -175,6 +178,7 @@ def test_a_short_history_says_so(health: RunCommand) -> None:
     assert "Not enough history" in result.stdout
 
 
+@pytest.mark.wide
 def test_a_board_costs_what_was_planned(environment: dict[str, str]) -> None:
     """A board takes as many requests as planned, once the studios are known."""
     address, key = (environment[f"GAMELENS_{name}"] for name in ("METRICS_URL", "API_KEY"))
@@ -190,6 +194,7 @@ def test_a_board_costs_what_was_planned(environment: dict[str, str]) -> None:
         assert sent == planned
 
 
+@pytest.mark.wide
 def test_an_entry_that_is_about_no_row_is_named(health: RunCommand, tmp_path: Path) -> None:
     """--accept names the entries that match nothing, and JSON has the headline."""
     notes = "game='X'\nmetric='revenue'\nsince=2026-01-01\nby='A'\non=2026-01-02\nwhy='w'"

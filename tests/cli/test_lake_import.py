@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from gamelens.cli import cli
@@ -33,6 +34,7 @@ def test_an_export_is_imported(tmp_path: Path) -> None:
     assert json.loads(again)["files"] == 0
 
 
+@pytest.mark.wide
 def test_files_that_look_unchanged_are_read_on_demand(tmp_path: Path) -> None:
     """A file that was damaged without a trace is found by --verify alone."""
     assert run("simulate", *SMALL, "--export", "raw-json", tmp_path / "raw")[0] == 0
@@ -73,6 +75,7 @@ def test_the_exit_status_says_that_a_file_was_not_imported(tmp_path: Path) -> No
     assert run(*imported)[0] == 0
 
 
+@pytest.mark.wide
 def test_a_game_that_is_unknown_is_said_beside_what_was_imported(tmp_path: Path) -> None:
     """The exit status is 1, with --json after its document."""
     assert run("simulate", *SMALL, "--export", "raw-json", tmp_path / "raw")[0] == 0

@@ -8,6 +8,8 @@ from email import message_from_bytes, policy
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.command_process import RunCommand
 from support.message_receivers import mail_server, webhook
 
@@ -36,6 +38,7 @@ def test_each_target_gets_the_day_once(run_command: RunCommand, tmp_path: Path) 
     assert "secret-path" not in first.output + second.output
 
 
+@pytest.mark.wide
 def test_an_unsure_target_says_how_to_look(run_command: RunCommand, tmp_path: Path) -> None:
     """The exit code is 1 until a person says what became of the message."""
     with webhook() as posts:
@@ -65,6 +68,7 @@ def notebook_at(path: Path, code: str) -> str:
     return str(path)
 
 
+@pytest.mark.wide
 def test_a_mail_carries_the_reports(run_command: RunCommand, tmp_path: Path) -> None:
     """Its page is attached, another target names it, and it is not made again for a target that has the day."""
     report = notebook_at(tmp_path / "sales.ipynb", "print('seven sales')")
@@ -82,6 +86,7 @@ def test_a_mail_carries_the_reports(run_command: RunCommand, tmp_path: Path) -> 
     assert (first.output.count("running sales.ipynb"), second.output.count("running")) == (1, 0)
 
 
+@pytest.mark.wide
 def test_a_report_that_fails_is_named_in_the_message(run_command: RunCommand, tmp_path: Path) -> None:
     """The numbers still arrive, and the exit code is 1."""
     report = notebook_at(tmp_path / "sales.ipynb", "1 / 0")

@@ -68,6 +68,7 @@ def test_a_report_answers_from_the_configured_service(
     assert sandbox.environment["GAMELENS_API_KEY"] not in page
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_a_cell_that_fails_is_one_line_and_no_file(run_command: RunCommand, notebook: Path, tmp_path: Path) -> None:
     """A failing cell has exit code 1 and one line with cell and error, and no file is left."""

@@ -85,6 +85,7 @@ def test_without_a_state_it_is_that_of_connect(tmp_path: Path) -> None:
     assert listed(tmp_path / "demo") == []
 
 
+@pytest.mark.wide
 def test_a_process_that_has_got_the_id_of_a_sandbox_lives_on(sandbox: SandboxInfo, tmp_path: Path) -> None:
     """After a crash the ready file names a process that is another program by now, be it one with the same words."""
     assert sandbox.pid is not None
@@ -110,6 +111,7 @@ def test_a_process_that_has_got_the_id_of_a_sandbox_lives_on(sandbox: SandboxInf
     assert listed(tmp_path / "state") == []
 
 
+@pytest.mark.wide
 def test_a_command_around_a_sandbox_is_not_listed_beside_it(tmp_path: Path) -> None:
     """`timeout 60 gamelens sandbox up ...` is one sandbox, and its own process is stopped."""
     ready = tmp_path / "ready.json"
@@ -125,6 +127,7 @@ def test_a_command_around_a_sandbox_is_not_listed_beside_it(tmp_path: Path) -> N
     assert process.returncode == 0
 
 
+@pytest.mark.wide
 def test_a_sandbox_that_is_not_ready_is_listed_without_what_it_serves(sandbox: SandboxInfo, tmp_path: Path) -> None:
     """While a sandbox starts or stops there is no ready file, and so neither organisation nor address."""
     (tmp_path / "state" / "ready.json").unlink()
@@ -132,6 +135,7 @@ def test_a_sandbox_that_is_not_ready_is_listed_without_what_it_serves(sandbox: S
     assert (found["pid"], found["organisations"], found["metrics_url"]) == (sandbox.pid, [], None)
 
 
+@pytest.mark.wide
 def test_a_sandbox_that_hangs_is_named(sandbox: SandboxInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that does not end has exit code 1, and the message has its process."""
     assert sandbox.pid is not None

@@ -78,6 +78,7 @@ def test_an_error_wraps_at_words(columns: int) -> None:
     assert plain.split() == piped.split()
 
 
+@pytest.mark.wide
 def test_an_error_is_red_where_there_are_colours() -> None:
     """The word `Error:` is red in a terminal, unless NO_COLOR is set; so is that of wrong usage."""
     assert f"{RED}\x1b[1mError:\x1b[0m" in shown("report", "nothing")
@@ -85,6 +86,7 @@ def test_an_error_is_red_where_there_are_colours() -> None:
     assert "\x1b" not in shown("report", "nothing", env=NO_COLOURS)
 
 
+@pytest.mark.wide
 def test_a_terminal_obeys_nothing_in_what_was_typed() -> None:
     """An error that quotes an argument shows its control characters as text."""
     text = shown("report", "bad\x1b]0;owned\x07\u202e", env=NO_COLOURS)
@@ -104,6 +106,7 @@ def test_a_misspelt_notebook_is_refused_before_anything_slow() -> None:
         assert "Did you mean" in result.stdout or "neither a file" in result.stdout
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_a_report_shows_its_progress_in_a_terminal(tmp_path: Path) -> None:
     """While a notebook runs, a terminal shows how many of its cells have run; `test_report_command` has a pipe."""

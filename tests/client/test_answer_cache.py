@@ -405,6 +405,7 @@ def test_the_queries_used_least_recently_are_removed_first(make: Callable[..., A
     assert [metric for metric in "abcd" if found_days(small, [1], key=asked(metric))] == ["a", "c", "d"]
 
 
+@pytest.mark.wide
 def test_the_file_stays_below_max_bytes(make: Callable[..., AnswerCache], clock: Clock) -> None:
     """Sixty answers of 60 kB into 1 MiB; the one that is used between stays."""
     cache = make(max_bytes=1 << 20)

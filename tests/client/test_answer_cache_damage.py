@@ -302,6 +302,7 @@ def test_clearing_switches_a_repaired_cache_on_again(tmp_path: Path, make: Calla
     assert_works(cache)
 
 
+@pytest.mark.wide
 def test_a_full_disk_switches_the_cache_off(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     """A process that cannot write more bytes switches the cache off and loses no old rows."""
     assert output_of(start_writer("full", tmp_path / "cache"))
@@ -351,6 +352,7 @@ def test_a_writer_may_be_killed_at_any_moment(tmp_path: Path, make: Callable[...
         cache.close()
 
 
+@pytest.mark.wide
 def test_processes_may_store_the_same_days_at_once(tmp_path: Path, make: Callable[..., AnswerCache]) -> None:
     """Three processes that store the same days leave each day whole, as one of them wrote it."""
     folder = tmp_path / "cache"
@@ -370,6 +372,7 @@ def test_processes_may_store_the_same_days_at_once(tmp_path: Path, make: Callabl
     assert len(cache.restatements()) <= 3 * 20 * 10
 
 
+@pytest.mark.wide
 def test_a_forked_child_uses_the_cache_too(tmp_path: Path) -> None:
     """Parent and child find what each has stored."""
     output_of(start_writer("fork", tmp_path / "cache"))

@@ -41,6 +41,7 @@ SHAPES: dict[str, tuple[list[str], list[dict[str, Any]]]] = {
 }
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("by", SHAPES)
 @pytest.mark.parametrize(
     ("member", "note"),

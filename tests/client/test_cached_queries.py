@@ -112,6 +112,7 @@ def test_the_next_day_only_new_and_unsettled_days_are_requested(shop: Stage, fol
     assert_equal(second, quick(watch).query("revenue", **QUARTER))
 
 
+@pytest.mark.wide
 def test_unsettled_days_are_requested_once_more_is_available(shop: Stage, folder: Path, clock: ManualClock) -> None:
     """A new available hour makes unsettled days stale, however recently they were stored."""
     watch = Watch(shop.metrics_app)
@@ -150,6 +151,7 @@ OTHERS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("change", OTHERS, ids=str)
 def test_another_query_never_shares_rows(watch: Watch, folder: Path, change: dict[str, Any]) -> None:
     """Queries that differ in filter, scope, granularity, top or dimensions share no rows."""
@@ -170,6 +172,7 @@ def test_another_key_or_address_never_shares_rows(watch: Watch, folder: Path, ot
     assert_equal(frame, quick(watch, **other).query("revenue", **BASE))
 
 
+@pytest.mark.wide
 def test_a_late_event_is_seen_at_the_next_refresh(shop: Stage, folder: Path, clock: ManualClock) -> None:
     """A late event restates a past day, and the cache follows (Wire 4.9, Late events)."""
     watch = Watch(shop.metrics_app)
@@ -214,6 +217,7 @@ def test_a_settled_day_stays_until_it_is_refreshed(shop: Stage, folder: Path, cl
     assert watch.queries == []
 
 
+@pytest.mark.wide
 def test_the_cache_folder_can_be_chosen(world: World, make_lens: Make, tmp_path: Path) -> None:
     """`Client(cache=path)` stores its rows in that folder."""
     lens = make_lens(world.watch(), api_key="key-of-acme", cache=tmp_path / "here")

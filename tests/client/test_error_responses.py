@@ -85,6 +85,7 @@ def answered(status: int, body: bytes, **headers: str) -> GamelensError:
     return failed.value
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_failure_keeps_the_words_of_any_service(shape: str) -> None:
     """The message of a 500 ends with the readable words of its body, whatever its shape."""
@@ -94,6 +95,7 @@ def test_a_failure_keeps_the_words_of_any_service(shape: str) -> None:
     assert str(error) == f"the service answered 500: {words}"
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("shape", ["error text", "list of details", "other keys", "HTML", "text", "nothing"])
 @pytest.mark.parametrize("status", [400, 413, 422])
 def test_a_refused_request_keeps_the_words_of_any_service(shape: str, status: int) -> None:
@@ -145,6 +147,7 @@ QUOTES: dict[str, tuple[bytes, str]] = {
 }
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("status", [401, 422, 429, 500])
 @pytest.mark.parametrize("quote", QUOTES)
 def test_a_key_that_a_service_quotes_is_masked(quote: str, status: int) -> None:

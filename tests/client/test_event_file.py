@@ -110,6 +110,7 @@ print(json.dumps([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, te
 """
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_a_small_file_that_unpacks_to_a_lot_is_refused_in_words() -> None:
     """Whatever it unpacks to, reading it takes less than 1.2 GB."""

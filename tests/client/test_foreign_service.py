@@ -127,6 +127,7 @@ def test_the_service_shares_no_code_with_the_client() -> None:
     assert not [name for name in imported if name.split(".")[0] not in sys.stdlib_module_names]
 
 
+@pytest.mark.shown_by(8)
 @pytest.mark.parametrize("by", DIMENSIONS.values(), ids=DIMENSIONS)
 @pytest.mark.parametrize("metric", PLAIN)
 def test_plain_metrics(service: ForeignService, lens: Client, metric: str, by: list[str]) -> None:
@@ -136,6 +137,7 @@ def test_plain_metrics(service: ForeignService, lens: Client, metric: str, by: l
     assert_same(frame, service.truth(metric, by, over=OVER), by)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("by", [["platform", "country_code", "build"], ["platform", "game_id", "build"]], ids=str)
 @pytest.mark.parametrize("metric", ["revenue", "arpu", "user_unique"])
 def test_three_dimensions(service: ForeignService, lens: Client, metric: str, by: list[str]) -> None:
@@ -143,6 +145,7 @@ def test_three_dimensions(service: ForeignService, lens: Client, metric: str, by
     assert_same(lens.query(metric, by=by, over=text_of(OVER)), service.truth(metric, by, over=OVER), by)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("by", [["game_id"], ["game_id", "country_code"], ["game_id", "platform", "build"]], ids=str)
 @pytest.mark.parametrize("metric", PER_GAME)
 def test_metrics_of_a_game(service: ForeignService, lens: Client, metric: str, by: list[str]) -> None:
@@ -156,6 +159,7 @@ def test_returning_users_of_an_age(service: ForeignService, lens: Client) -> Non
     assert_same(frame, service.truth("returning_users", ["game_id"], over=OVER, since=2), ["game_id"])
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("every", ["day", "week", "month", "all"])
 @pytest.mark.parametrize("by", [[], ["country_code"]], ids=str)
 def test_granularities(service: ForeignService, lens: Client, every: Granularity, by: list[str]) -> None:
@@ -460,6 +464,7 @@ def test_the_receipt_calls_it_a_real_service(service: ForeignService, lens: Clie
     assert (receipt.provenance.kind, receipt.provenance.url) == ("real", service.address)
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("framing", ["length", "chunked", "close"])
 @pytest.mark.parametrize("encoding", ["identity", "gzip", "deflate", "raw deflate"])
 def test_every_transfer_of_an_answer(service: ForeignService, lens: Client, framing: str, encoding: str) -> None:
@@ -468,6 +473,7 @@ def test_every_transfer_of_an_answer(service: ForeignService, lens: Client, fram
     assert_same(lens.query("revenue", over=text_of(OVER)), service.truth("revenue", over=OVER), [])
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("style", foreign_service.Dialect().moments)
 def test_every_spelling_of_a_timestamp(service: ForeignService, lens: Client, style: str) -> None:
     """All forms of ISO 8601 are read, in answers and in the available interval."""
@@ -511,6 +517,7 @@ BODIES = {
 }
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("shape", BODIES)
 @pytest.mark.parametrize(
     ("status", "kind"), [(400, BadQuery), (422, BadQuery), (418, ServiceError), (501, ServiceError)]
@@ -638,6 +645,7 @@ def test_the_command_doctor(service: ForeignService, run_command: Callable[..., 
     assert "ab_id" in checks["dimensions"]["says"]
 
 
+@pytest.mark.wide
 def test_the_command_health(run_command: Callable[..., Result]) -> None:
     """`gamelens health` judges the last complete day of every game."""
     result = run_command("health", "--json")

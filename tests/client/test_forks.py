@@ -66,6 +66,7 @@ def sync_uses() -> dict[str, Callable[[Client], object]]:
     }
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("use", sync_uses().values(), ids=sync_uses())
 def test_a_client_refuses_at_once_in_a_child(lens: Client, use: Callable[[Client], object]) -> None:
     """No call waits for a thread that the child does not have."""
@@ -176,6 +177,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("slowed", ["anyio", "anyio._backends", "anyio._backends._asyncio"])
 def test_a_fork_waits_for_an_import(service: ForeignService, tmp_path: Path, slowed: str) -> None:
     """The first request of another thread imports modules, whose locks nobody would release in the child."""
@@ -210,6 +212,7 @@ ENDS = {
 }
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 def test_a_script_that_closes_nothing_ends_without_a_word(service: ForeignService, tmp_path: Path, end: str) -> None:
     """Whatever a client still does then: Python would report each task that it destroys."""
@@ -242,6 +245,7 @@ def test_a_child_ends_as_usual(service: ForeignService, tmp_path: Path) -> None:
     assert run(CHILD_THAT_ENDS, f"{KEY}-fork", service.address, str(tmp_path), OVER) == "0 True\n"
 
 
+@pytest.mark.wide
 def test_a_fork_waits_for_the_cache(tmp_path: Path) -> None:
     """SQLite would take locks of the parent for those of the child: no fork comes between."""
     start = datetime(2026, 11, 2, tzinfo=UTC)

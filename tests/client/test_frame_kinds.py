@@ -44,6 +44,7 @@ def same_receipt(one: dict[str, Any], other: dict[str, Any]) -> bool:
     return {**one, "asked_at": "", "requests": 0} == {**other, "asked_at": "", "requests": 0}
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("arguments", QUERIES, ids=str)
 def test_arrow_has_the_columns_rows_and_receipt_of_pandas(world: World, arguments: dict[str, Any]) -> None:
     """Counts are int64, numbers float64, dimensions dictionaries, the receipt metadata."""

@@ -105,6 +105,7 @@ def test_a_frame_is_refreshed_after_it_was_written_to_parquet(world: World, tmp_
     assert_equal(lens.refresh(pd.read_parquet(tmp_path / "df.parquet")), whole)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(("one", "other"), [(5, None), (None, 5), (5, 9)])
 def test_what_came_serves_a_client_with_another_max_days(
     world: World, tmp_path: Path, one: int | None, other: int | None

@@ -57,6 +57,7 @@ def counts(frame: Any) -> set[int]:
     return {*(frame[name].to_pylist() if hasattr(frame, "column_names") else map(int, frame[name]))}
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("number", EXACT)
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 @pytest.mark.filterwarnings("ignore:dimension = country_code")  # of the list of another one
@@ -70,6 +71,7 @@ def test_a_count_keeps_all_its_digits(lens: Client, script: Script, query: dict[
         assert counts(lens.refresh(frame)) == {number}
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("number", TOO_LARGE)
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_a_count_that_is_too_large_is_refused(lens: Client, script: Script, query: dict[str, Any], number: int) -> None:
@@ -120,6 +122,7 @@ def test_a_restatement_of_large_counts(make_lens: Callable[..., Client], script:
     assert restated["before"] == restated["after"] == float(2**63)
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     "text", ["123", "1,234", "x", "", "0x10", "12.5", "NaN", "007", "١٢", str(2**63), "[1]", "null"]
 )

@@ -123,6 +123,7 @@ def test_a_plan_of_titles_counts_the_lists(world: World) -> None:
     assert lens.plan("event_count", **arguments).requests == 1
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("dimension", ["country_code", "ilrd_network_name", "severity", "first_build"])
 @pytest.mark.parametrize("metric", ["user_unique", "new_users", "arpdau"])

@@ -100,6 +100,7 @@ def keys_of(frame: pd.DataFrame, by: list[str]) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[["timestamp", *by]].astype("object").fillna("null"))
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("seed", range(examples(60)))
 def test_it_is_the_formula_of_the_columns_beside_it(world: World, seed: int, tmp_path: Path) -> None:
     """Alone, beside other metrics that fill rows, with `top` and the rest, with gaps, cold and from the cache."""

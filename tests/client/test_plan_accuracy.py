@@ -15,6 +15,7 @@ OVER = "2026-09-30/2026-11-20"
 Names = str | list[str]
 
 
+@pytest.mark.shown_by(8)
 @pytest.mark.parametrize("studios", [None, "s1", ["s1", "s2"]])
 @pytest.mark.parametrize("games", [None, "1001", ["2001", "1001"]])
 @pytest.mark.parametrize(

@@ -107,6 +107,7 @@ def test_a_sandbox_is_known_by_its_edition(stage: Stage) -> None:
     assert receipt_of(client_of(stage)).provenance == Provenance(kind="sandbox", url=URL)
 
 
+@pytest.mark.wide
 def test_a_sandbox_on_another_port_finds_its_answers_in_the_cache(stage: Stage, tmp_path: Path) -> None:
     """The edition of the data tells sandboxes of one machine apart, not the port, which is any free one."""
 

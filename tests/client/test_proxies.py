@@ -45,6 +45,7 @@ def closed_port() -> Iterator[int]:
         yield taken.getsockname()[1]
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(
     ("exempt", "address", "is_direct"),
     [

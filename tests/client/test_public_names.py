@@ -49,6 +49,7 @@ def loaded_with_the_client() -> set[str]:
     return set(modules_after("from gamelens import Client")["loaded"])
 
 
+@pytest.mark.wide
 def test_the_client_registers_the_accessor(loaded_with_the_client: set[str]) -> None:
     """Importing `Client` registers `df.lens`."""
     assert "gamelens.notebook.accessor" in loaded_with_the_client
@@ -59,6 +60,7 @@ def test_the_client_loads_neither_sandbox_nor_plotly(loaded_with_the_client: set
     assert not {"gamelens.sandbox", "plotly", "duckdb"} & loaded_with_the_client
 
 
+@pytest.mark.wide
 def test_gamelens_after_pandas_registers_the_accessor() -> None:
     """If pandas is already loaded, `import gamelens` registers `df.lens`."""
     assert "gamelens.notebook.accessor" in modules_after("import pandas, gamelens")["loaded"]

@@ -132,6 +132,7 @@ PASSING: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.wide
 def test_temporary_faults_change_no_row(services: Served, truth: Frame) -> None:
     """Repeated requests give the right rows, and retries are counted (Wire 2.12, Refusals)."""
     worlds = {name: services.world() for name in PASSING}
@@ -224,6 +225,7 @@ LISTS: dict[str, Callable[[Client], object]] = {
 }
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("path", LISTS)
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
 def test_a_list_of_another_shape_is_a_service_error(world: World, path: str, body: bytes) -> None:
@@ -252,6 +254,7 @@ PHASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(("route", "fault", "question"), PHASES.values(), ids=PHASES)
 def test_the_deadline_holds_in_every_phase(
     world: World, route: str, fault: dict[str, Any], question: dict[str, Any]
@@ -293,6 +296,7 @@ ENDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("fault", ENDS.values(), ids=ENDS)
 def test_rows_received_before_a_failure_are_kept_and_right(world: World, truth: Frame, fault: dict[str, Any]) -> None:
     """`PartialResult` has exactly the rows outside its gaps."""
@@ -341,6 +345,7 @@ def disturbed(world: World, **more: Any) -> Frame | None:
         return None
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # for `make bench`
 def test_no_mixture_of_faults_makes_a_wrong_number(services: Served, truth: Frame) -> None:
     """Whatever the seed each frame is right outside its gaps, and a third are whole."""
@@ -398,6 +403,7 @@ def test_the_deadline_holds_for_plan_and_retention(world: World, route: str, cal
         assert time.monotonic() - began < 0.6 + LATE_S
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("on_error", ["raise", "gaps"])
 @pytest.mark.parametrize("headers", [{}, {"Retry-After": "20"}], ids=["", "20 s"])
 def test_429_for_ever_ends_within_eighty_seconds_for_any_query(

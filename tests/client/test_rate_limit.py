@@ -464,6 +464,7 @@ def steady(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], float]:
     return lambda number: seconds * (number - 5) / (180 - 5)  # the first five start at once
 
 
+@pytest.mark.wide
 @pytest.mark.hypothesis  # more draws in `make bench`
 @pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=3)))
 def test_adaptive_is_two_and_a_half_times_as_fast_where_four_nodes_serve(
@@ -476,6 +477,7 @@ def test_adaptive_is_two_and_a_half_times_as_fast_where_four_nodes_serve(
     assert counter.tally.retries == len(counter.refused_at)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(("nodes", "times"), [(2, 1.3), (3, 1.8), (8, 3.5)])
 def test_adaptive_finds_the_rate_of_any_number_of_nodes(
     tmp_path: Path, steady: Callable[[int], float], nodes: int, times: float

@@ -534,6 +534,7 @@ def test_requests_that_differ_in_case_have_files_of_their_own() -> None:
     )
 
 
+@pytest.mark.wide
 def test_recording_and_replaying_at_once_reads_whole_answers(folder: Path) -> None:
     """A replay never reads a half-written file."""
     long, short = (

@@ -264,6 +264,7 @@ def test_a_frame_with_an_age_is_refreshed(lens: Client, script: Script, monkeypa
     assert {(row["metric"], row["timestamp"][:10]) for row in restated} == {("d1_retention", "2026-11-02")}
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.filterwarnings("ignore:D[17] retention")
 @pytest.mark.parametrize("every", ["day", "all"])
 @pytest.mark.parametrize("metric", [None, "d1_retention", ["d1_retention", "d7_retention"]])

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.slow
 OVER = "2026-09-30/2026-11-20"
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("every", ["week", "all"])
 @pytest.mark.parametrize(("metric", "players"), [("arpu", "user_unique"), ("arppu", "paying_users")])
 def test_revenue_per_player_is_the_same_whichever_way_it_is_asked(

@@ -40,6 +40,27 @@ ANALYSES: Final = {
     for name, value in public_names(group)
     if inspect.isfunction(value) and (name.startswith(ROOMS) or name in OF_GL)
 }
+SHOWN: Final = (
+    "gamelens.EventTable.run",
+    "gamelens.export_excel",
+    "gamelens.reconcile",
+    "gamelens.notebook.conclusions",
+    "gamelens.analysis.ads.waterfall",
+    "gamelens.analysis.decomposition.decompose",
+    "gamelens.analysis.revenue.arpdau",
+    "gamelens.analysis.retention.average_curve",
+    "gamelens.analysis.experiments.compare",
+    "gamelens.analysis.over_days.over_days",
+    "gamelens.analysis.significance.holm",
+    "gamelens.analysis.health.board",
+    "gamelens.analysis.outside_data.cost_per_install",
+    "gamelens.analysis.tidy_frames.ratio",
+    "gamelens.analysis.totals.total",
+    "gamelens.analysis.changes.change",
+    "gamelens.analysis.claims.of",
+    "gamelens.raw_events.count_events",
+)
+"""One of each topic, which `make test` runs; the others are part of `make test-wide`."""
 MOST_LINES: Final = 4
 FINDS_NOTHING: Final = {"gamelens.analysis.ads.unlisted_names", "gamelens.analysis.tidy_frames.warn_of_mixture"}
 """What lists trouble, of which these players have none."""
@@ -79,6 +100,7 @@ def test_every_analysis_has_an_example() -> None:
         assert EXAMPLES[name].count("\n") < MOST_LINES, name
 
 
+@pytest.mark.shown_by(*SHOWN)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_runs(name: str, names: dict[str, Any]) -> None:

@@ -122,6 +122,7 @@ def test_every_metric_dimension_and_error_is_in_the_reference() -> None:
     assert [name for name in named if not re.search(rf"^##+ {name} ", page, re.MULTILINE)] == []
 
 
+@pytest.mark.wide
 def test_every_format_of_an_outside_file_has_an_entry() -> None:
     """With the headers that it is recognised by, and each column that the table of formats says something of."""
     page = formats_page()
@@ -323,6 +324,7 @@ def test_the_gallery_has_each_notebook_with_its_command() -> None:
     assert shown.count("<div markdown>") == shown.count("</div>") - 1 == len([*notebooks()])
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_first_screens_are_pictures_of_reports(tmp_path: Path) -> None:
     """Those of the light and of the dark page, 1,040 pixels wide, with what is on the first screen alone."""

@@ -175,6 +175,7 @@ def test_errors_arrive_from_a_thread_pool() -> None:
             assert attempt(pool.submit(raise_error, error).result) is error
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_errors_arrive_from_a_process_pool() -> None:
     """`ProcessPoolExecutor` raises each error with all it holds."""
@@ -183,6 +184,7 @@ def test_errors_arrive_from_a_process_pool() -> None:
             assert_same(attempt(pool.submit(raise_error, error).result), error)
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_errors_arrive_from_multiprocessing() -> None:
     """`multiprocessing.Pool` raises each error with all it holds, and does not hang."""

@@ -1,4 +1,4 @@
-"""Source code of gamelens, parsed once for all rules of this folder."""
+"""Source code of gamelens, each module parsed once for all rules of this folder."""
 
 from __future__ import annotations
 
@@ -14,11 +14,15 @@ TOP = "gamelens"
 
 
 class Module(NamedTuple):
-    """A module or the `__init__` of a package, with its syntax tree."""
+    """A module or the `__init__` of a package."""
 
     path: Path
     """Relative to `src/gamelens`."""
-    tree: ast.Module
+
+    @property
+    def tree(self) -> ast.Module:
+        """The syntax tree, parsed when it is first asked for."""
+        return _parsed(self.path)
 
     @property
     def name(self) -> str:
@@ -39,8 +43,12 @@ class Module(NamedTuple):
 @cache
 def modules() -> tuple[Module, ...]:
     """Return every module of the package, by path."""
-    paths = sorted(PACKAGE.rglob("*.py"))
-    return tuple(Module(path.relative_to(PACKAGE), ast.parse(path.read_text(encoding="utf-8"))) for path in paths)
+    return tuple(Module(path.relative_to(PACKAGE)) for path in sorted(PACKAGE.rglob("*.py")))
+
+
+@cache
+def _parsed(path: Path) -> ast.Module:
+    return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
 
 
 def place(module: Module, line: int) -> str:

@@ -7,6 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 
 import click
 import pytest
@@ -107,6 +108,7 @@ def used_names(code: str) -> Iterator[str]:
                 yield f"{module}.{node.attr}"
 
 
+@cache
 def is_public(name: str) -> bool:
     """Return whether *name* is `gamelens`, or is listed at each step by the package or module that holds it.
 

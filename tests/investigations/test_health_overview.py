@@ -8,7 +8,7 @@ from pandas import DataFrame
 from gamelens.analysis import health
 from gamelens.investigations.health_check import HealthReport, number_texts
 from gamelens.notebook.tables.column_texts import columns_of
-from support.every_result import every_result
+from support.every_result import shared_results
 
 CHANGES = {"G7": -0.5, **{f"G{number}": number / 100 for number in range(7)}}
 
@@ -113,7 +113,7 @@ def test_a_number_that_is_neither_money_nor_a_count_has_its_unit() -> None:
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, DataFrame]:
-    return every_result()
+    return shared_results()
 
 
 def test_a_report_writes_numbers_like_every_table(results: dict[str, DataFrame]) -> None:

@@ -30,7 +30,7 @@ from gamelens.wire.intervals import Interval
 from support.killable_sandbox import Service
 from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.wide]
 
 DIMENSIONS = ["country_code", "platform", "build", "is_paying", "installed_on", "category"]
 

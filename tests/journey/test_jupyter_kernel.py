@@ -142,6 +142,7 @@ CELLS = {
 }
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("code", CELLS.values(), ids=CELLS)
 def test_an_interrupted_cell_sends_nothing_more(service: Service, shared: Kernel, days: list[int], code: str) -> None:
     """After an interrupt no request is sent, and the next cell works.
@@ -191,6 +192,7 @@ def test_clients_of_both_kinds_may_be_mixed(shared: Kernel, days: list[int], cod
     assert shared.run(code) == ((json.dumps(days) + "\n") * 3, None)
 
 
+@pytest.mark.wide
 def test_a_killed_kernel_leaves_no_lock(
     service: Service, shared: Kernel, environment: dict[str, str], days: list[int]
 ) -> None:
@@ -237,6 +239,7 @@ def encodings_of(key: str) -> list[bytes]:
     return [text.encode() for text in plain] + encoded
 
 
+@pytest.mark.wide
 def test_no_file_of_a_notebook_contains_the_key(environment: dict[str, str], tmp_path: Path) -> None:
     """Outputs, tracebacks, logs, cache and recordings of a notebook never contain the key."""
     cells = [nbformat.v4.new_code_cell(code) for code in NOTEBOOK]  # type: ignore[no-untyped-call]

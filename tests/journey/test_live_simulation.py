@@ -34,6 +34,7 @@ def test_live_events_have_the_time_of_their_submission(tmp_path: Path) -> None:
     assert max(times) > min(times)
 
 
+@pytest.mark.wide
 def test_ctrl_c_ends_a_live_simulation(tmp_path: Path) -> None:
     """Ctrl-C ends the command with exit code 0 and the number of events sent."""
     with running_sandbox(tmp_path / "state") as ready:

@@ -14,6 +14,7 @@ from support.ledger_comparison import PER_GAME, PLAIN, assert_equals_ledger
 from support.simulated_journey import Journey
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("metric", PLAIN)
 def test_plain_metrics_by_day(journey: Journey, metric: str) -> None:
     """Plain metrics by day equal the ledger as a split; as timeseries and group they do in `test_dirty_scenario`.
@@ -26,6 +27,7 @@ def test_plain_metrics_by_day(journey: Journey, metric: str) -> None:
     assert_equals_ledger(frame, journey.ledger.metric(metric, interval=interval, by=by), metric, by)
 
 
+@pytest.mark.shown_by(5)
 @pytest.mark.parametrize("metric", PLAIN)
 @pytest.mark.parametrize("every", ["week", "month", "all"])
 def test_plain_metrics_in_larger_buckets(journey: Journey, metric: str, every: Any) -> None:
@@ -38,6 +40,7 @@ def test_plain_metrics_in_larger_buckets(journey: Journey, metric: str, every: A
     assert_equals_ledger(frame, expected, metric, ["is_paying"])
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("metric", PER_GAME)
 @pytest.mark.parametrize("by", [["platform", "game_id"], ["platform"], ["country_code", "build"], []])
 def test_per_game_metrics(journey: Journey, metric: str, by: list[str]) -> None:
@@ -61,6 +64,7 @@ def test_every_level_of_dimension(journey: Journey, dimension: str) -> None:
     )
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("metric", "by"),
     [
@@ -83,6 +87,7 @@ def test_ad_metrics_by_their_dimensions(journey: Journey, metric: str, by: list[
     )
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("name", FIELDS)
 @pytest.mark.parametrize("by", [[], ["country_code"], ["game_id", "platform"]], ids=["timeseries", "group", "split"])
 def test_aliases(journey: Journey, name: str, by: list[str]) -> None:

@@ -93,6 +93,7 @@ FAULTS: dict[str, tuple[dict[str, Any], type[GamelensError]]] = {
 }
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("fault", "error"), FAULTS.values(), ids=FAULTS)
 def test_a_temporary_fault_changes_no_row(
     service: Service, patient_client: Client, expected: pd.DataFrame, fault: dict[str, Any], error: type[GamelensError]
@@ -161,6 +162,7 @@ def gaps_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return frame.attrs["gamelens"]["gaps"]  # type: ignore[no-any-return]
 
 
+@pytest.mark.wide
 def test_a_killed_service_leaves_a_partial_result(service: Service, expected: pd.DataFrame, tmp_path: Path) -> None:
     """`PartialResult` has the rows so far, and the same query requests the gaps alone."""
     with service.client(max_days=1, cache=tmp_path) as lens:

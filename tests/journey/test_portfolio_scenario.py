@@ -72,6 +72,7 @@ def test_every_game_of_the_scenario_has_events(ready: SandboxInfo) -> None:
     assert frame["event_count"].sum() == len(ledger)
 
 
+@pytest.mark.wide
 def test_populating_an_empty_state_creates_the_games(tmp_path: Path) -> None:
     """A scenario written into an empty state directory creates its games there."""
     populate_lake(tmp_path, PORTFOLIO)

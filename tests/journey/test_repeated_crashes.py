@@ -1,6 +1,6 @@
 """A sandbox that is killed many times keeps every acknowledged event, once.
 
-`make test` kills it 3 times, `make bench` 500 times (KILLS=500).
+`make test-wide` kills it 3 times, `make bench` 500 times (KILLS=500).
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ from gamelens.sandbox.storage.lake import Lake
 from gamelens.wire.signing import sign
 from support.game_events import event
 from support.sandbox_stage import CONFIG
+
+pytestmark = pytest.mark.wide
 
 KILLS = int(os.environ.get("KILLS", "3"))
 EVENTS_EACH = 5

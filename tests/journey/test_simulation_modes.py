@@ -18,7 +18,7 @@ from support.ledger_comparison import PER_GAME, assert_equals_ledger
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["clients", pytest.param("server", marks=pytest.mark.wide)])
+@pytest.fixture(scope="module", params=["clients", "server"])
 def simulation(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Client, Ledger]]:
@@ -38,6 +38,7 @@ def simulation(
             yield client, ledger
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     "metric",
     ["event_count", "user_unique", "session_unique", "session_length", "new_users", "ilrd_revenue", "installs_ratio"],

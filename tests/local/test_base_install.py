@@ -22,6 +22,7 @@ def test_connect_without_a_key_is_one_sentence_that_ends_in_one_command(tmp_path
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.wide
 def test_demo_names_the_same_command(tmp_path: Path) -> None:
     """`gl.demo()` cannot do without a sandbox."""
     code = "import gamelens as gl\ntry: gl.demo()\nexcept gl.GamelensError as error: print(error)"
@@ -30,6 +31,7 @@ def test_demo_names_the_same_command(tmp_path: Path) -> None:
     assert done.stdout.endswith(f"not installed here: {INSTALL}\n")
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("extras", "command"),
     [
@@ -47,6 +49,7 @@ def test_every_command_names_the_same_one(tmp_path: Path, extras: tuple[str, ...
     assert done.stderr.endswith(f"{INSTALL}\n")
 
 
+@pytest.mark.wide
 def test_doctor_does_not_promise_a_sandbox_that_is_not_installed(tmp_path: Path) -> None:
     """It says what is missing and what to run."""
     done = run_installed(tmp_path, "-m", "gamelens", "doctor", extras=("cli",))

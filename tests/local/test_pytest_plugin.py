@@ -56,6 +56,7 @@ def no_other_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_workers_and_notebooks_share_a_sandbox_that_ends_with_them(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
@@ -81,6 +82,7 @@ def test_workers_and_notebooks_share_a_sandbox_that_ends_with_them(
         time.sleep(0.05)
 
 
+@pytest.mark.wide
 def test_the_plugin_imports_nothing_heavy_until_a_fixture_is_requested(pytester: pytest.Pytester) -> None:
     """A run without gamelens fixtures imports neither pandas nor HTTP nor the client."""
     pytester.makepyfile("""

@@ -37,6 +37,7 @@ def state(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return sample_lake()
 
 
+@pytest.mark.wide
 def test_it_has_the_events_of_the_scenario_with_their_arrival(state: Path) -> None:
     """Some arrived on a later day, which only an export tells."""
     with gl.open_lake(state, progress=False) as lake:

@@ -66,6 +66,7 @@ def test_players_that_wait_are_processed_and_not_played_again(service: Service, 
     assert steps == ["processing"]
 
 
+@pytest.mark.wide
 def test_of_many_players_all_days_but_the_last_are_loaded(tmp_path: Path) -> None:
     """The last is sent, each event of the scenario is there once, and the record says what was done."""
     file, state, steps = tmp_path / "many.toml", tmp_path / "state", list[str]()
@@ -92,6 +93,7 @@ def test_of_many_players_all_days_but_the_last_are_loaded(tmp_path: Path) -> Non
     assert min(days) > 0
 
 
+@pytest.mark.wide
 def test_what_is_loaded_needs_no_compaction(tmp_path: Path) -> None:
     """Days share files, or notebooks would wait for a sandbox that is rewriting them."""
     service, state = Service(tmp_path), tmp_path / "state"
@@ -106,6 +108,7 @@ def test_what_is_loaded_needs_no_compaction(tmp_path: Path) -> None:
         assert not list(due_steps(lake))
 
 
+@pytest.mark.wide
 def test_a_sandbox_of_an_earlier_version_is_to_be_stopped(service: Service, tmp_path: Path) -> None:
     """It has no such address; the sentence has the command."""
     ready = msgspec.structs.replace(service.ready, console_url=f"{service.ready.console_url}/earlier")
@@ -120,6 +123,7 @@ def test_a_scenario_that_is_too_long_for_the_sandbox_is_refused(service: Service
         populate(service.ready, scenario)
 
 
+@pytest.mark.wide
 def test_players_are_there_after_an_upgrade(service: Service, tmp_path: Path) -> None:
     """A lake of an earlier format is made again before the players are asked."""
     state = tmp_path / "state"

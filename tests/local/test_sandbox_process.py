@@ -80,6 +80,7 @@ def has_ended(sandbox: psutil.Process, *, within_s: float) -> bool:
     return True
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(("first_way", "second_way"), [("interrupt", "close"), ("close", "kill"), ("kill", "kill")])
 def test_a_sandbox_lives_until_its_last_user_has_left(state: Path, first_way: str, second_way: str) -> None:
     """The one who started it may leave first, in any way; after the second no process is left."""
@@ -99,6 +100,7 @@ def test_a_sandbox_lives_until_its_last_user_has_left(state: Path, first_way: st
     assert not (state / "ready.json").exists()
 
 
+@pytest.mark.wide
 def test_the_starter_stops_a_sandbox_that_others_have_left(state: Path) -> None:
     """It returns only when the sandbox has ended, so that the state directory is free."""
     with contextlib.ExitStack() as stack:
@@ -122,6 +124,7 @@ def test_users_that_start_at_once_share_a_sandbox(state: Path) -> None:
         assert has_ended(sandbox, within_s=ENDS_WITHIN_S)
 
 
+@pytest.mark.wide
 def test_users_leave_a_sandbox_that_connect_started(state: Path) -> None:
     """It answers until it was without a request for long enough."""
     ready = start_detached(state, idle_s=60)
@@ -132,6 +135,7 @@ def test_users_leave_a_sandbox_that_connect_started(state: Path) -> None:
     assert find_sandbox(state) == ready
 
 
+@pytest.mark.wide
 def test_a_sandbox_in_use_does_not_stop_when_it_is_idle(state: Path) -> None:
     """One that would stop after 2 s without a request stops only when its user has left."""
     start_detached(state, idle_s=2)

@@ -67,6 +67,7 @@ def test_a_day_is_posted_once(journal: MessageJournal, posts: ReceivedPosts) -> 
     assert MESSAGE.title in json.dumps(posts.bodies[0])
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("status", [0, 400, 404, 429, 500, 503])
 def test_what_apprise_does_not_confirm_is_unsure(journal: MessageJournal, posts: ReceivedPosts, status: int) -> None:
     """Whatever went wrong: it is sent once, and again only when a person says it is lost."""

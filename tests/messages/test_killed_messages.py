@@ -13,6 +13,7 @@ from support.message_receivers import mail_server, webhook
 KILLS = 12
 
 
+@pytest.mark.wide
 @pytest.mark.disk
 def test_each_day_arrives_once_or_is_unsure(tmp_path: Path) -> None:
     """Messages go to a web service and a mail server, and the sender is killed at random moments."""

@@ -100,6 +100,7 @@ def test_nobody_is_linked_in_markdown() -> None:
     assert "](" not in markdown(hostile_message("[x](https://evil.example)"))
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("room", [700, 1000, 2000, 4000, 32768])
 @pytest.mark.parametrize("letter", ["x", "@", "*"])
 def test_a_large_message_fits(room: int, letter: str) -> None:
@@ -199,6 +200,7 @@ def test_the_day_is_written_once() -> None:
     assert re.search(r"- New: Active players 7\d% below a usual Saturday \(300 instead of about ", text)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("many", [12, 20, 60])
 def test_every_game_is_in_every_form(many: int) -> None:
     """However many games there are: where there is little room, each has fewer lines and numbers."""

@@ -218,6 +218,7 @@ def test_a_segment_has_a_band_of_its_own(players: DataFrame) -> None:
     assert figure.layout.yaxis.tickformat == ",.0%"
 
 
+@pytest.mark.wide
 def test_panels_are_the_largest_24(players: DataFrame) -> None:
     """With 30 games the figure has the 24 largest, and the title says so."""
     figure = charts.draw_panels(_game_frame(players, [f"Game {place}" for place in range(30)]))
@@ -290,6 +291,7 @@ def test_empty_scores_say_so(players: DataFrame) -> None:
     assert "no data in this interval" in _texts(charts.draw_bands(scores))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("every", "tick", "tooltip", "of_mean", "first"),
     [

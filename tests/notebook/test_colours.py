@@ -37,6 +37,7 @@ def test_no_two_games_of_an_organisation_share_one() -> None:
     assert len({*game_colours(GAMES, frame_of(GAMES)).values()}) == len(GAMES)
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_another_process_says_the_same() -> None:
     """Another process gives the same colours."""

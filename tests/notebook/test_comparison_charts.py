@@ -81,6 +81,7 @@ DRAWN: dict[str, tuple[Callable[..., object], Callable[[], DataFrame]]] = {
 }
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
 def test_hostile_names_are_text_and_nothing_is_lost(
     draw: Callable[..., go.Figure], make: Callable[[], DataFrame]
@@ -91,6 +92,7 @@ def test_hostile_names_are_text_and_nothing_is_lost(
     assert "no data in this interval" not in page
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(("draw", "make"), DRAWN.values(), ids=DRAWN)
 def test_an_empty_frame_is_a_figure_that_says_so(draw: Callable[..., go.Figure], make: Callable[[], DataFrame]) -> None:
     """An empty frame gives a figure that says it has no data."""

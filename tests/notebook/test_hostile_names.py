@@ -118,12 +118,14 @@ def _texts(value: Any) -> Iterator[str]:
 # Queries and answers: names are data and stay as they are.
 
 
+@pytest.mark.shown_by(3)
 @EVERY_NAME
 def test_a_name_is_answered_as_it_was_sent(world: World, name: str) -> None:
     """Answers carry names unchanged: values are not trimmed or folded (Wire 4.10, Dimensions)."""
     assert name in {*world.networks[NETWORK].dropna()}
 
 
+@pytest.mark.shown_by(3)
 @EVERY_NAME
 def test_a_name_can_be_filtered_by(world: World, name: str) -> None:
     """A filter compares the name exactly, so it finds its six events (Wire 2.7, Filters)."""
@@ -267,6 +269,7 @@ def test_an_explorer_shows_names(world: World) -> None:
     widget.close()
 
 
+@pytest.mark.shown_by(3)
 @EVERY_NAME
 def test_an_explorer_filters_by_a_name(world: World, name: str) -> None:
     """The code of an explorer quotes any name of a filter so that it returns the same rows."""
@@ -295,6 +298,7 @@ def test_an_explanation_has_its_own_lines_only(world: World) -> None:
     assert [line for line in lines if obeyed(line)] == []
 
 
+@pytest.mark.wide
 def test_reprs_are_one_printable_line(world: World) -> None:
     """Reprs of a client, an accessor, a join report and a plan are printable."""
     other = DataFrame({"network": [*NAMES.values()], "spend": 1.0})
@@ -303,6 +307,7 @@ def test_reprs_are_one_printable_line(world: World) -> None:
         assert not obeyed(repr(shown).replace("\n", ""))
 
 
+@pytest.mark.shown_by(3)
 @EVERY_NAME
 def test_an_error_is_one_printable_line(world: World, name: str) -> None:
     """The message of `BadQuery`, which lists the names there are, is one printable line."""
@@ -353,6 +358,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
 def test_no_command_prints_what_a_terminal_obeys(world: World, arguments: list[str]) -> None:
     """Whatever names and arguments hold, both streams have line ends and no other control character."""
@@ -361,6 +367,7 @@ def test_no_command_prints_what_a_terminal_obeys(world: World, arguments: list[s
     assert not obeyed(result.output.replace("\n", ""))
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("form", [[], ["--markdown", "-"]])
 def test_the_health_command_prints_clean_lines(world: World, form: list[str]) -> None:
     """`gamelens health` prints lines without control characters, in text and in Markdown."""

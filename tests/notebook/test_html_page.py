@@ -134,6 +134,7 @@ KEPT_ELEMENTS = {"html", "head", "meta", "title", "style", "body", "main", "foot
 KEPT_ELEMENTS |= {"a", "svg", "text", "map", "area", "pre"}
 
 
+@pytest.mark.shown_by(8)
 @pytest.mark.parametrize("what", HARMFUL)
 @pytest.mark.parametrize("kind", ["text/html", "text/markdown", "image/svg+xml", "text/latex", "image/png", "a cell"])
 def test_an_output_brings_nothing_that_acts(what: str, kind: str) -> None:

@@ -24,6 +24,7 @@ needs_chromium = pytest.mark.skipif(shutil.which("chromium") is None, reason="ne
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.wide
 @needs_chromium
 def test_a_png_is_as_wide_as_asked(networks: DataFrame, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The width of a PNG is width times scale.
@@ -55,6 +56,7 @@ def test_an_svg_says_what_it_shows_and_holds_no_markup_of_others(networks: DataF
     assert "<img src=x onerror=alert(1)>" in [element.text for element in root.iter(f"{SVG}text")]
 
 
+@pytest.mark.wide
 @needs_chromium
 def test_one_browser_draws_for_several_threads(networks: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """Inside the block one browser starts, its figures are those of a browser of their own, and it ends with it."""
@@ -74,6 +76,7 @@ def test_one_browser_draws_for_several_threads(networks: DataFrame, monkeypatch:
     assert not [thread for thread in threading.enumerate() if thread.name == "gamelens-drawing"]
 
 
+@pytest.mark.wide
 @needs_chromium
 def test_a_figure_that_takes_too_long_spoils_no_other(networks: DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     """It fails alone: the page is loaded again after it, and the next figure is as those before it."""

@@ -25,6 +25,7 @@ print("lark" in sys.modules)
 """
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("code", "printed"),
     [(DEFERRED + CHECKED, "False\nTrue False True"), (IMPORTED, "False")],

@@ -111,6 +111,7 @@ def test_ltv_starts_on_the_install_day(alone: DataFrame) -> None:
     assert "USD per new player" in figure.layout.title.text
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("by", [None, "game"])
 @pytest.mark.parametrize("rows", [slice(0), slice(2)], ids=["nothing", "one age"])
 def test_an_empty_frame_is_a_figure_that_says_so(frame: DataFrame, by: str | None, rows: slice) -> None:
@@ -182,6 +183,7 @@ def six(alone: DataFrame) -> DataFrame:
     return frame
 
 
+@pytest.mark.wide
 def test_bands_that_would_cover_each_other_are_not_drawn(six: DataFrame) -> None:
     """Of six curves the three with the most installs have one, as the subtitle says; hovering shows each interval."""
     curve, ahead = retention.average_curve(six, by="game"), retention.project_retention(six, by="game")

@@ -61,6 +61,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return Run(page.read_text(), page.name, messages)
 
 
+@pytest.mark.wide
 def test_links_to_notebooks_lead_to_reports_that_are_there(tmp_path: Path) -> None:
     """One beside it and one that is written too are linked; of another the page has the command."""
     links = "[a](made_a.ipynb), [b](made_b.ipynb), [c](made_c.ipynb)"
@@ -107,6 +108,7 @@ def test_a_cell_that_fails_is_named_and_the_last_report_stays(tmp_path: Path) ->
     assert {entry.name: entry.read_text() for entry in report.parent.iterdir()} == {"made.html": "of yesterday"}
 
 
+@pytest.mark.wide
 def test_a_service_without_data_is_told_in_a_sentence(tmp_path: Path) -> None:
     """What is missing and what to do, without a cell or a traceback."""
     nothing = "import gamelens as gl\nnow = gl.Interval.parse('2026-11-20/PT0S')"
@@ -120,6 +122,7 @@ def test_a_service_without_data_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert not (tmp_path / "made.html").exists()
 
 
+@pytest.mark.wide
 def test_a_kernel_that_dies_is_told_with_its_cell(tmp_path: Path) -> None:
     """`Refused` names the cell that ran."""
     cell = "os.kill(os.getpid(), signal.SIGKILL); time.sleep(60)"
@@ -130,6 +133,7 @@ def test_a_kernel_that_dies_is_told_with_its_cell(tmp_path: Path) -> None:
     assert not (tmp_path / "made.html").exists()
 
 
+@pytest.mark.wide
 def test_a_cell_that_a_signal_interrupts_is_told_as_a_signal(tmp_path: Path) -> None:
     """The kernel may report the interrupt before it ends."""
     path = notebook(tmp_path, PARAMETERS, "raise KeyboardInterrupt")
@@ -138,6 +142,7 @@ def test_a_cell_that_a_signal_interrupts_is_told_as_a_signal(tmp_path: Path) -> 
         write_report(path, tmp_path)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("cell", ["os.kill(os.getppid(), signal.SIGINT)", "os.kill(os.getppid(), signal.SIGTERM)"])
 def test_a_report_that_a_signal_ends_is_told_with_its_cell(tmp_path: Path, cell: str) -> None:
     """Ctrl-C and `kill` end the kernel too, and the message names the cell that ran."""
@@ -159,6 +164,7 @@ def test_figures_stand_still_and_are_small(tmp_path: Path) -> None:
     assert "<script" not in page
 
 
+@pytest.mark.wide
 def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a browser figures are interactive, and `say` gets the reason."""
     browser = tmp_path / "none"
@@ -170,6 +176,7 @@ def test_without_a_browser_figures_move_and_it_is_said(tmp_path: Path, monkeypat
     assert messages == [f"the figures are interactive, and the page larger: {why}"]
 
 
+@pytest.mark.wide
 def test_advice_for_several_reports_comes_once_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing on this machine is one line, not one for each report."""
     monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))

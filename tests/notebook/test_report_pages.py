@@ -40,7 +40,7 @@ IN_WORLDS = {
     "07_why_numbers_differ": ("empty", "no countries", "one day"),
     "08_tour": ("empty", "one day", "week-old"),
 }
-"""The worlds that each notebook is tried in here. The first two, which are every world once, are part of `make test`.
+"""The worlds that each notebook is tried in here.
 
 Its defaults on the demo's players are what `notebooks/conftest.py` runs."""
 GAME = "11002"
@@ -117,31 +117,24 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.shown_by("00_monday-empty", "03_health-no purchases")
 @pytest.mark.parametrize(
     ("notebook", "world"),
-    [
-        pytest.param(name, world, marks=() if world in worlds[:2] else pytest.mark.wide)
-        for name, worlds in IN_WORLDS.items()
-        for world in worlds
-    ],
+    [(name, world) for name, worlds in IN_WORLDS.items() for world in worlds],
 )
 def test_a_page_is_right_whatever_is_missing(worlds: dict[str, World], folder: Path, notebook: str, world: str) -> None:
     """It is shown without a warning, or stops in a sentence with a next step where there are no data at all."""
     checked_page(notebook, worlds[world], folder)
 
 
-def _of_each_notebook() -> list[Any]:
-    """Return `reports`, in `make test` the last of each notebook, whose parameters are the most."""
-    last = dict(sorted(reports(), key=lambda report: len(report[1])))
-    return [pytest.param(*it, marks=() if last[it[0]] == it[1] else pytest.mark.wide) for it in reports()]
-
-
-@pytest.mark.parametrize(("notebook", "parameters"), _of_each_notebook())
+@pytest.mark.shown_by(1)
+@pytest.mark.parametrize(("notebook", "parameters"), reports())
 def test_a_documented_report_is_right(worlds: dict[str, World], folder: Path, notebook: str, parameters: Given) -> None:
     """The key numbers of a printed command are those of its own period."""
     checked_page(notebook, worlds["demo"], folder, typed(parameters, defaults_of(notebook), notebook=notebook))
 
 
+@pytest.mark.shown_by("00_monday")
 @pytest.mark.parametrize("notebook", WITH_PARAMETERS)
 def test_a_page_is_right_whatever_is_set(worlds: dict[str, World], folder: Path, notebook: str) -> None:
     """Each parameter has another value than its default, and none was forgotten."""
@@ -153,6 +146,7 @@ def test_a_page_is_right_whatever_is_set(worlds: dict[str, World], folder: Path,
     checked_page(notebook, worlds["demo"], folder, given)
 
 
+@pytest.mark.wide
 def test_monday_of_old_data_begins_with_their_age(worlds: dict[str, World]) -> None:
     """A sandbox whose data ended eight days ago; what the newest complete week brought comes after."""
     page = run_notebook("00_monday", {}, worlds["no countries"].lens(days_later=8))
@@ -168,6 +162,7 @@ def test_there_are_reports_to_try() -> None:
     assert ("01_ad_revenue", (("over", "yesterday"),)) in reports()
 
 
+@pytest.mark.wide
 def test_a_page_of_another_period_is_found(worlds: dict[str, World]) -> None:
     """The check is not empty: the key numbers of 14 days are not those of seven."""
     given = WITH_PARAMETERS["01_ad_revenue"]

@@ -132,6 +132,7 @@ def start_of(event: Played, every: str, zone: str) -> datetime:
     return first.astimezone(UTC)
 
 
+@pytest.mark.shown_by("hour-America/New_York", "day-UTC", "day-America/Sao_Paulo")
 @pytest.mark.parametrize(
     ("every", "zone"),
     [
@@ -159,6 +160,7 @@ def test_buckets_of_any_zone_equal_python(lake: LakeClient, events: list[Played]
         assert row["ad_revenue"] == pytest.approx(sum(event.usd for event in of_bucket) - bought, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("name", "value_of"),
     [
@@ -259,6 +261,7 @@ def test_active_players_equal_python(lake: LakeClient, events: list[Played], awa
     assert frame["active"].tolist() == dau["user_unique"].tolist() == frame[kinds].sum(axis=1).tolist()
 
 
+@pytest.mark.wide
 def test_a_day_before_the_stated_install_has_no_returning_player(tmp_path: Path) -> None:
     """A clock that was days slow makes nobody returning, as in the metrics (Wire 4.4, Install)."""
     now_s = int(NOW.timestamp())
@@ -274,6 +277,7 @@ def test_a_day_before_the_stated_install_has_no_returning_player(tmp_path: Path)
     assert back[back["returning_users"] > 0]["timestamp"].dt.day.tolist() == [19]
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(("of", "steps"), [("category", 3), ("category", 40), ("event_id_01", 5)])
 def test_session_paths_equal_python(lake: LakeClient, events: list[Played], of: str, steps: int) -> None:
     """Sequences are those of the events in their order, without repetitions."""

@@ -92,6 +92,7 @@ def test_collected_events_are_simulated_if_a_scenario_is_named(tmp_path: Path) -
     assert (demo.text, demo.badge) == ("lake, simulated, scenario demo", "demo data")
 
 
+@pytest.mark.wide
 def test_a_lake_of_several_origins_is_partly_demo_data(tmp_path: Path, exported: Path) -> None:
     """Simulated players and an import beside them."""
     collected(tmp_path / "state", scenario="demo")

@@ -42,7 +42,7 @@ NAMES = {"ts": "sent_at", "user_id": "Player Id"}
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeClient]:
     """Return a lake with events of a random world."""
-    state = played_world(tmp_path_factory.mktemp("world") / "state", 53, batches=60)
+    state = played_world(tmp_path_factory.mktemp("world") / "state", 53, batches=10)
     with open_lake(state, organisation="acme", progress=False) as lake:
         yield lake
 
@@ -76,6 +76,7 @@ def opened(kind: str, events: pa.Table, lake: LakeClient, folder: Path) -> Event
     return gl.open_events(connection.sql("SELECT * FROM mine"), columns=NAMES, available=available)
 
 
+@pytest.mark.shown_by("repeats", "relation")
 @pytest.mark.parametrize("kind", ["dataset", "repeats", "parquet", "relation"])
 def test_every_analysis_equals_that_of_the_lake(kind: str, lake: LakeClient, events: pa.Table, tmp_path: Path) -> None:
     """On random events, whatever engine reads them, and also where they are repeated or have a zone."""
@@ -99,6 +100,7 @@ class Recorded:
         return self._lake.run(statement, parameters, reads)
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("name", ANALYSES)
 def test_statements_are_plain(name: str, lake: LakeClient) -> None:
     """Each analysis is one statement, in words that mean the same on every engine."""
@@ -108,6 +110,7 @@ def test_statements_are_plain(name: str, lake: LakeClient) -> None:
     assert faults_of(statement) == []
 
 
+@pytest.mark.wide
 def test_a_delta_table_is_read_by_its_dataset(lake: LakeClient, events: pa.Table, tmp_path: Path) -> None:
     """As its documentation says."""
     write_deltalake(tmp_path / "delta", events)
@@ -116,6 +119,7 @@ def test_a_delta_table_is_read_by_its_dataset(lake: LakeClient, events: pa.Table
         assert_equal(ANALYSES["session_paths"](table), ANALYSES["session_paths"](lake))
 
 
+@pytest.mark.wide
 def test_files_at_a_url_are_read_by_fsspec(lake: LakeClient, events: pa.Table) -> None:
     """Also where only a pattern names them; an address that nothing reads says which package does."""
     with fsspec.open("memory://bucket/events/a.parquet", "wb") as file:

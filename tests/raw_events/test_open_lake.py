@@ -80,6 +80,7 @@ def test_what_does_not_fit_into_memory_is_spilled(stage: Stage, tmp_path: Path) 
     assert list(root.iterdir()) == []
 
 
+@pytest.mark.wide
 def test_a_lake_takes_a_share_of_the_machine_and_the_cache_folder(stage: Stage) -> None:
     """Unless it is told otherwise; the folder is not made before it is needed."""
     root = cache_folder() / "spill"
@@ -96,6 +97,7 @@ def test_a_lake_takes_a_share_of_the_machine_and_the_cache_folder(stage: Stage) 
     assert set(spilled(root)) <= before
 
 
+@pytest.mark.wide
 def test_analyses_take_the_memory_of_their_lake(stage: Stage, tmp_path: Path) -> None:
     """An analysis that fits into neither is refused, with the arguments to raise."""
     with (
@@ -117,6 +119,7 @@ def test_memory_and_spill_are_checked_when_a_lake_is_opened(stage: Stage, tmp_pa
         gl.open_lake(state, organisation="acme", spill=tmp_path / "file")
 
 
+@pytest.mark.wide
 def test_the_folder_of_a_killed_process_goes_with_it(stage: Stage, tmp_path: Path) -> None:
     """The statement that runs on in another process removes it."""
     code = (
@@ -163,6 +166,7 @@ def test_retention_and_lists_are_those_of_the_service(lake: LakeClient, service:
     assert lake.plan("revenue", over=OVER).requests == service.plan("revenue", over=OVER).requests
 
 
+@pytest.mark.wide
 def test_a_hundred_questions_wait_for_no_rate(lake: LakeClient) -> None:
     """The service takes five requests a second, the lake what the machine can."""
     began = time.monotonic()
@@ -286,6 +290,7 @@ LOCKED = {
 }
 
 
+@pytest.mark.shown_by(12)
 @pytest.mark.parametrize("what", LOCKED)
 def test_sql_reaches_nothing_else(lake: LakeClient, what: str) -> None:
     """Each attempt is an error of ours, and no file appears or changes."""
@@ -327,6 +332,7 @@ def test_whatever_only_reads_is_run(lake: LakeClient, statement: str) -> None:
     assert 0 < len(lake.sql(statement)) <= READS[statement]
 
 
+@pytest.mark.wide
 def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
     """Time, memory and rows are bounded."""
     with pytest.raises(Refused, match=r"more than 0\.5 s"):
@@ -340,6 +346,7 @@ def test_an_endless_statement_is_stopped(lake: LakeClient) -> None:
     assert lake.sql("SELECT 1 AS n", memory="-1")["n"].tolist() == [1]  # as much as there is, for DuckDB
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     "call",
     [
@@ -358,6 +365,7 @@ def test_the_bounds_hold_inside_a_function(lake: LakeClient, call: str) -> None:
     assert lake.sql("SELECT 1 AS n")["n"].tolist() == [1]
 
 
+@pytest.mark.wide
 def test_a_process_that_dies_is_said_and_started_again(lake: LakeClient) -> None:
     """The next statement is answered by a new one."""
     lake.sql("SELECT 1")
@@ -399,6 +407,7 @@ SCRIPTS = {
 }
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_a_script_ends_quietly(stage: Stage, script: str) -> None:
     """Nothing of the engine is left when Python ends: else it lists what it calls leaks on standard error."""
@@ -445,6 +454,7 @@ def left(request: pytest.FixtureRequest, tmp_path: Path, stage: Stage) -> Path:
     return state
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("mount", ["rw", "ro"])
 def test_a_lake_that_is_read_gets_no_files(left: Path, lake: LakeClient, mount: str) -> None:
     """Nothing appears or changes in its folder, which may be mounted to be read only."""

@@ -84,6 +84,7 @@ CASES = [
 """Every cause once; `make bench` plants each in every metric and split."""
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(("cause", "metric", "by"), CASES)
 def test_one_planted_cause_is_found(world: World, cause: str, metric: str, by: str | None) -> None:
     """At least 95 % of the difference goes to it, and the rest is not hidden."""
@@ -108,6 +109,7 @@ PAIRS = [("as of", "zone", "event_count", None), ("skew", "last", "user_unique",
 """Rules of time with one another, and one with a rule of attribution; `make bench` plants all pairs."""
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(("first", "second", "metric", "by"), PAIRS)
 def test_two_planted_causes_are_told_apart(world: World, first: str, second: str, metric: str, by: str | None) -> None:
     """Each has its Shapley value, counted in plain Python, but for 5 % of the difference."""
@@ -161,6 +163,7 @@ def test_both_answers_stand_beside_each_other(world: World) -> None:
     assert Receipt.of(found.frame.attrs).provenance.kind == "mixed"
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize(("metric", "by"), [("session_unique", None), ("revenue", "country_code")])
 def test_the_same_rules_give_the_same_answers(world: World, metric: str, by: str | None) -> None:
     """Without a planted cause nothing differs and nothing is explained."""
@@ -172,6 +175,7 @@ def test_the_same_rules_give_the_same_answers(world: World, metric: str, by: str
     assert math.isnan(found.explained_share)
 
 
+@pytest.mark.shown_by("revenue", "event_count")
 @pytest.mark.parametrize("metric", [*COUNTED_METRICS])
 def test_a_lake_agrees_with_itself(world: World, metric: str) -> None:
     """Each metric is recounted as the service's code counts it."""
@@ -201,6 +205,7 @@ def test_what_no_rule_gives_is_unexplained(world: World, by: str | None) -> None
     assert "unexplained 100.0%" in str(found)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("cause", ["arrival", "bots"])
 def test_a_cause_is_found_beside_what_no_rule_gives(world: World, cause: str) -> None:
     """It gets what it changes in the lake, and the rest stays unexplained."""
@@ -253,6 +258,7 @@ def test_a_frame_of_earlier_is_an_answer(world: World) -> None:
     assert judged["status"]["approximate unique counts"] == "not judged"
 
 
+@pytest.mark.wide
 def test_a_lake_without_arrivals_does_not_judge_them(tmp_path: Path) -> None:
     """A simulated lake was never sent."""
     with open_bulk_load(tmp_path / "state", clock=Clock()) as load:
@@ -303,6 +309,7 @@ def test_events_of_one_second_that_differ_are_not_repeated(alike: LakeClient) ->
         assert repeated == (1, 2), field
 
 
+@pytest.mark.wide
 def test_every_column_of_events_that_is_a_dimension_splits(alike: LakeClient) -> None:
     """A dimension that events have can split a comparison, and one of their players cannot."""
     allowed, day = {name for name in DIMENSIONS if name in EVENT_COLUMNS}, f"{alike.available().start:%Y-%m-%d}"

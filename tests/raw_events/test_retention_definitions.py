@@ -88,6 +88,7 @@ def judged(
     return wanted[0] <= days[0] < wanted[1] and is_over, is_back
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("zone", [ZONE, "America/Los_Angeles", "Asia/Kolkata"])
 def test_each_definition_is_exact(played: tuple[LakeClient, Moments], zone: str) -> None:
     """The counts are those of plain Python over the ledger, also where the clocks change."""
@@ -130,6 +131,7 @@ PAIRS = [pair if place % 2 else pair[::-1] for place, pair in enumerate(combinat
 """Every pair of definitions, half of them backwards."""
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize(("first", "second"), [*PAIRS, PAIRS[0][::-1]])
 def test_terms_sum_to_the_gap(
     played: tuple[LakeClient, Moments], retention: pd.Series[float], first: str, second: str

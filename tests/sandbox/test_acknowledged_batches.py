@@ -102,6 +102,7 @@ def checked(store: Path) -> tuple[set[int], set[int]]:
 ALL = set(range(1, BATCHES + 1))
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("place", range(32))
 def test_a_changed_byte_in_the_header_of_the_log_loses_nothing_unreported(
     killed: Path, state: Path, place: int
@@ -113,6 +114,7 @@ def test_a_changed_byte_in_the_header_of_the_log_loses_nothing_unreported(
     assert sound | reported == ALL
 
 
+@pytest.mark.shown_by(8)
 @pytest.mark.parametrize("place", range(24))
 @pytest.mark.parametrize("frame", ["first", "second", "middle", "last"])
 def test_a_changed_byte_in_the_header_of_a_frame_loses_nothing_unreported(

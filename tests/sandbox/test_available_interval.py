@@ -75,6 +75,7 @@ def test_it_ends_with_the_hour_of_the_last_processing(stage: Stage) -> None:
     assert stage.get("interval").json().endswith("/2026-11-20T15:00:00Z")
 
 
+@pytest.mark.wide
 def test_events_of_the_future_do_not_move_it(stage: Stage) -> None:
     """An event with a future time moves neither end of the interval.
 
@@ -111,6 +112,7 @@ def test_the_first_call_fixes_the_answer_for_an_hour(cached: Stage) -> None:
     assert cached.get("interval").json() == first
 
 
+@pytest.mark.wide
 def test_it_is_refreshed_an_hour_after_the_first_call(cached: Stage) -> None:
     """An hour after the first request the interval is the current one.
 
@@ -150,6 +152,7 @@ def test_processing_on_demand_renews_it_at_once(cached: Stage) -> None:
     assert available["acme"] == "2026-11-20T00:00Z/2026-11-20T10:00Z"
 
 
+@pytest.mark.wide
 def test_hourly_processing_goes_on_after_a_failed_run(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     """A run that fails is logged, and the next hour is processed as usual.
 
@@ -205,6 +208,7 @@ def test_a_query_outside_the_interval_is_answered(stage: Stage) -> None:
     assert stage.ask("event_count", **body).status_code == 200
 
 
+@pytest.mark.wide
 def test_it_never_ends_in_the_future(make_stage: Callable[..., Stage]) -> None:
     """After a run with the clock ahead and a restart on the true time it ends at the hour of that.
 

@@ -67,6 +67,7 @@ def test_batches_add_up_to_a_rebuild(tmp_path: Path, monkeypatch: pytest.MonkeyP
     lake.store.close()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", range(9, 9 + tries(in_test=1, in_bench=40)))
 def test_joined_tables_give_the_parts_that_keyed_runs_give(tmp_path: Path, seed: int) -> None:
     """An engine that joins tables writes the same rows, with the same numbers of players, as one with keyed runs.
@@ -94,6 +95,7 @@ def test_joined_tables_give_the_parts_that_keyed_runs_give(tmp_path: Path, seed:
     assert different_rows(*map(lake_tables, snapshots)) == {}
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", range(40, 40 + tries(in_test=1, in_bench=80)))
 def test_a_stated_install_wins_over_every_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Every table has the rows of a rebuild, whether the install is stated before, with or after a player's events.
@@ -137,6 +139,7 @@ def test_a_stated_install_wins_over_every_event(tmp_path: Path, monkeypatch: pyt
     lake.store.close()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", range(24, 24 + tries(in_test=1, in_bench=40)))
 def test_engines_take_turns(tmp_path: Path, seed: int) -> None:
     """Batches with keyed runs and batches that join tables follow each other and add up to a rebuild."""
@@ -176,6 +179,7 @@ def test_an_event_of_another_day_leaves_a_part_of_each_table(tmp_path: Path) -> 
     lake.store.close()
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("repeats", [False, True])
 def test_a_small_file_of_new_events_becomes_a_part_as_it_is(tmp_path: Path, repeats: bool) -> None:
     """It is moved, not written again, unless one of its events is repeated."""
@@ -194,6 +198,7 @@ def test_a_small_file_of_new_events_becomes_a_part_as_it_is(tmp_path: Path, repe
     lake.store.close()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("is_joined", [False, True])
 def test_relations_have_the_columns_that_they_name(tmp_path: Path, is_joined: bool) -> None:
     """The description of a relation names each of its columns, those of members and sums together.

@@ -108,6 +108,7 @@ UNREADABLE = {
 }
 
 
+@pytest.mark.shown_by(12)
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_an_unreadable_body_is_400(shared: Stage, case: str) -> None:
     """A body that is not a JSON array, after at most one gzip, is refused with 400.
@@ -120,6 +121,7 @@ def test_an_unreadable_body_is_400(shared: Stage, case: str) -> None:
     assert event_counts(shared) == NO_EVENTS
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("field", "value", "path"),
     [

@@ -73,6 +73,7 @@ def test_good_clients_are_served_beside_slow_ones(ready: SandboxInfo) -> None:
     assert under_load["p99_ms"] < 2 * alone["p99_ms"] + 50
 
 
+@pytest.mark.wide
 def test_bad_requests_are_not_logged(ready: SandboxInfo, folder: Path) -> None:
     """What is no HTTP leaves nothing in the log: no error and no address (Wire 1.2, Connections)."""
     log = folder / "state" / "log.txt"

@@ -45,6 +45,7 @@ def test_fewer_parts_give_the_same_answers(uncompacted: Stage) -> None:
     assert verify(state).differences == []
 
 
+@pytest.mark.wide
 def test_a_worker_compacts(uncompacted: Stage, make_stage: Callable[..., Stage]) -> None:
     """A worker process takes all steps that are due."""
     state = uncompacted.sandbox.options.state
@@ -85,6 +86,7 @@ def test_a_run_does_not_wait_for_a_compaction(uncompacted: Stage, monkeypatch: p
     assert metric_value(stage) == 2 * FAN_IN + 1
 
 
+@pytest.mark.wide
 def test_a_year_of_hourly_runs_leaves_few_parts() -> None:
     """A year of 10,000 events an hour never makes more than 800 files, nor 32 unsettled parts of a table.
 

@@ -180,6 +180,7 @@ def test_an_order_that_leads_out_of_range_does_not_change_the_clock(
     assert stage.clock.now() == NOW
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("moment", ["1970-01-01T00:00:00Z", "9998-12-31T23:59:59Z"])
 def test_the_sandbox_works_at_either_end_of_its_clock(control_api: Call, stage: Stage, moment: str) -> None:
     """Events are taken, processed and answered for at the first and the last second that the clock can show.
@@ -288,6 +289,7 @@ def test_files_that_wait_are_loaded_into_a_sandbox_without_events(control_api: C
     assert not list(stage.sandbox.lake.root.rglob("*.parquet"))
 
 
+@pytest.mark.wide
 def test_after_a_reset_all_counts_start_at_zero(control_api: Call, stage: Stage) -> None:
     """An `event_uuid` from before a reset is not a duplicate, and its player is new.
 

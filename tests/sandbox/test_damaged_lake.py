@@ -164,6 +164,7 @@ async def check_only(stage: Stage) -> None:
     stage.sandbox.health.check_all(stage.sandbox.lake.snapshot("acme"), pause=0)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("events_too", [False, True], ids=["from the events", "from the inbox"])
 def test_everything_behind_the_inbox_is_made_again(opened: Stage, played: Played, events_too: bool) -> None:
     """All tables and keyed runs are damaged: they are made again, of the events or of the inbox.
@@ -192,6 +193,7 @@ def test_everything_behind_the_inbox_is_made_again(opened: Stage, played: Played
     }
 
 
+@pytest.mark.wide
 def test_a_run_heals_first_what_it_relies_on(opened: Stage, played: Played) -> None:
     """Processing with a damaged run of names would count repeated events twice: it is made again before."""
     flip_bit(parts(opened, "run_names")[0].path, Random(3))
@@ -288,6 +290,7 @@ def test_a_run_after_a_start_reads_what_has_changed(
         assert len(read) == len(set(read) | files)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("kind", ["imported", "written"])
 def test_a_run_after_an_import_or_a_bulk_load_reads_no_file_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -375,6 +378,7 @@ def test_the_command_fails_over_what_cannot_be_made_again(
     assert not [record for record in caplog.records if record.exc_info]
 
 
+@pytest.mark.wide
 def test_the_command_makes_tables_again(state_copy: Path, played: Played) -> None:
     """`sandbox rebuild` makes the tables of the named organisations, or of all, again."""
     command = ["sandbox", "rebuild", "--state", str(state_copy)]

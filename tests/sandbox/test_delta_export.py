@@ -76,6 +76,7 @@ def test_on_the_same_disk_nothing_is_copied(played: Stage, tmp_path: Path) -> No
     assert inodes == {path.stat().st_ino for path in played.sandbox.lake.snapshot("acme").files("events")}
 
 
+@pytest.mark.wide
 def test_exporting_again_is_another_version_and_the_old_one_stays(played: Stage, tmp_path: Path) -> None:
     """A second export is a new version, and the first one can still be read."""
     first = export(played, tmp_path / "delta")["acme"]

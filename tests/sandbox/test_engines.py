@@ -54,6 +54,7 @@ def rows_at(stage: Stage, url: str | None, *, snapshot: Snapshot | None = None) 
         engine.close()
 
 
+@pytest.mark.wide
 def test_a_copy_of_the_lake_answers_as_the_lake_does(played: Stage, tmp_path: Path) -> None:
     """A copy of the lake, at a path or a file URL, gives the rows of the original."""
     copy = tmp_path / "the copy, 100%"
@@ -132,6 +133,7 @@ def spark_statements() -> dict[str, set[str]]:
     return texts
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize("name", METRICS)
 def test_every_statement_is_one_of_spark(spark_statements: dict[str, set[str]], name: str) -> None:
     """Statements of every metric, over all kinds of tables, are translated to what Spark's grammar reads."""
@@ -176,6 +178,7 @@ print(rows, "sqlglot" in sys.modules)
 """
 
 
+@pytest.mark.wide
 def test_neither_a_sandbox_nor_a_lake_on_duckdb_imports_sqlglot(tmp_path: Path) -> None:
     """It takes longer to import than a question to answer: only Spark's statements are translated."""
     command = [sys.executable, "-c", ON_DUCKDB, str(tmp_path / "state")]
@@ -195,6 +198,7 @@ def test_a_store_without_its_package_names_the_extra(url: str, extra: str, monke
     assert extra in PROJECT["optional-dependencies"]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("address", ["lake://{path}", "{path}"])
 def test_threads_read_one_file_at_once(tmp_path: Path, address: str) -> None:
     """Each read is of the place that its thread has sought, whatever the others do."""

@@ -61,6 +61,7 @@ TOO_MANY_VALUES = {  # case begins it, case is repeated, how often, and case end
 }
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("case", TOO_MANY_VALUES)
 def test_bodies_of_too_many_values_are_refused_as_a_whole(case: str) -> None:
     """16 MB of tiny values are refused within 3 s of computing, whatever they are (Wire 1.6, Body limits)."""
@@ -82,6 +83,7 @@ def test_a_deeply_nested_body_is_undecodable(body: bytes) -> None:
         admit(body)
 
 
+@pytest.mark.wide
 def test_the_largest_body_of_good_events_is_not_too_much() -> None:
     """A body of 16 MB with the shortest good events, about 54,000, is admitted.
 

@@ -207,6 +207,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return Folder(tmp_path_factory.mktemp("strange"))
 
 
+@pytest.mark.wide
 def test_the_files_of_a_folder_are_taken_beside_those_that_cannot_be(folder: Folder) -> None:
     """No file stops the import, and those that were not taken are tried again with the same words."""
     lines = len(LEFT_OUT)
@@ -256,6 +257,7 @@ def test_a_worker_of_a_cluster_finds_the_same_lines(tmp_path: Path) -> None:
     assert examine(SourceFile(url=str(path), bytes=20, kind="raw-json")).damage == "it is empty: get it again"
 
 
+@pytest.mark.wide
 def test_notes_of_other_tools_are_no_exports(tmp_path: Path) -> None:
     """They are left out of a folder, and refused where they are named; an export with such a name is taken."""
     write_lines(tmp_path / "in" / "_late.gz", ROWS[0])
@@ -353,6 +355,7 @@ def faulty(category: str, name: str, **fields: Any) -> list[tuple[bytes, str]]:
     return [*lines, (line.replace('"HERE"', "null").encode(), none), (json.dumps(absent).encode(), none)]
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("category", "name", "fields"),
     [
@@ -378,6 +381,7 @@ def test_a_line_with_an_unusable_number_is_left_out(
     assert sorted(table_of(tmp_path / "state", "events")[column].to_pylist()) == [0, 60, 60, MOST]
 
 
+@pytest.mark.wide
 def test_numbers_of_other_categories_are_not_judged(tmp_path: Path) -> None:
     """A field counts for its own category alone, so nothing is left out for it elsewhere."""
     lines = [wrapped(event(user_id="u", client_ts=S) | {"length": "x", "amount": -1, "amount_usd": None})]

@@ -155,6 +155,7 @@ def test_the_spare_room_is_kept_again_after_each_use(small_disk: Path) -> None:
     assert (free_bytes(spare), spare.stat().st_size) == (0, MIB - 4096)
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_a_killed_sandbox_starts_again_and_again_on_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     """After a failed run and SIGKILL each start serves, although the log is larger than the spare room.

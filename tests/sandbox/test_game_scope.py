@@ -120,6 +120,7 @@ def metrics_app_without_2001(stage: Stage, change: dict[str, Any] | None) -> Any
     return metrics_app(stage, tenants, stage.sandbox.reader)
 
 
+@pytest.mark.wide
 def test_most_answers_depend_on_both_games(two_games: Stage, answers_of_one: list[tuple[Any, ...]]) -> None:
     """The second game changes most answers, so that its absence can be tested.
 
@@ -132,6 +133,7 @@ def test_most_answers_depend_on_both_games(two_games: Stage, answers_of_one: lis
     assert sum(differences) > len(differences) / 2
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("change", [None, {"environment": "production"}])
 def test_a_game_removed_from_the_configuration_is_in_no_answer(
     two_games: Stage, answers_of_one: list[tuple[Any, ...]], change: dict[str, Any] | None
@@ -143,6 +145,7 @@ def test_a_game_removed_from_the_configuration_is_in_no_answer(
     assert answers(metrics_app_without_2001(two_games, change)) == answers_of_one
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("scope", [{"games": ["1001"]}, {"studios": ["s1"]}, {"games": ["1001", "1002", "2002"]}])
 def test_games_and_studios_narrow_a_query(
     two_games: Stage, answers_of_one: list[tuple[Any, ...]], scope: dict[str, Any]
@@ -176,6 +179,7 @@ class RecordingEngine(Engine):
         return ["game_id IN" in plan.sql for plan in plans]
 
 
+@pytest.mark.wide
 def test_a_condition_on_games_is_left_out_if_all_rows_meet_it(stage: Stage) -> None:
     """A condition that all rows meet is left out, as one look-up per version finds.
 

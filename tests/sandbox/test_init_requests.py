@@ -105,6 +105,7 @@ def test_every_wrong_type_of_an_init_is_named(shared: Stage) -> None:
     assert send_signed(shared, body, path=V2_PATH).json() == errors(*(("wrong_type", f"/{name}") for name in INIT))
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("path", COLLECTOR_PATHS[1:])
 def test_an_init_request_takes_no_more_memory_than_its_size(shared: Stage, path: str) -> None:
     """16 MB of tiny values in an unread field take less than 80 MB of memory.
@@ -211,6 +212,7 @@ def test_strict_mode_names_every_missing_field_of_an_init(strict_stage: Stage, p
     }
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize(
     ("change", "error_type"),
     [

@@ -1,6 +1,6 @@
 """Runs that are killed at every write to the disk: a version is there as a whole, or it is not.
 
-`make test` kills one of each kind, `make bench` one at every write (KILLS=500).
+`make test` kills a run of one kind, `make test-wide` one of each kind, `make bench` one at every write (KILLS=500).
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def files_beside(state: Path) -> set[str]:
     return {str(path.relative_to(lake.root)) for path in lake.root.rglob("*.*") if path.is_file()} - listed
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.disk
 @pytest.mark.parametrize(
     ("order", "runs", "games"), [("process", 1, ("1001", "1002", "9001")), ("compact", FAN_IN, ("1001",))]

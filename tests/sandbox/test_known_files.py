@@ -39,6 +39,7 @@ def lines(tmp_path: Path, *users: str) -> bytes:
     return write_lines(tmp_path / "lines.gz", *(wrapped(event(user_id=user)) for user in users)).read_bytes()
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("source", ["bucket://raw", "bucket://raw/*/*.gz", "bucket://raw/*"])
 def test_a_second_import_opens_nothing(tmp_path: Path, bucket: type[CountedBucket], source: str) -> None:
     """Of a folder and of a pattern, which is listed as often as it has folders."""
@@ -64,6 +65,7 @@ def test_only_what_is_new_is_opened(tmp_path: Path, bucket: type[CountedBucket])
     assert set(bucket.opens) == {"raw/a/1.gz", "raw/a/2.gz"}
 
 
+@pytest.mark.wide
 def test_verify_reads_everything(tmp_path: Path, bucket: type[CountedBucket]) -> None:
     """It still knows the files by their contents."""
     take(tmp_path / "state", "bucket://raw")
@@ -73,6 +75,7 @@ def test_verify_reads_everything(tmp_path: Path, bucket: type[CountedBucket]) ->
     assert set(bucket.opens) == set(bucket.objects)
 
 
+@pytest.mark.wide
 def test_a_file_that_wfile_mark_by_its_content_is_not_opened_a_third_time(
     tmp_path: Path, bucket: type[CountedBucket]
 ) -> None:
@@ -86,6 +89,7 @@ def test_a_file_that_wfile_mark_by_its_content_is_not_opened_a_third_time(
     assert bucket.opens == []
 
 
+@pytest.mark.wide
 def test_a_file_that_was_not_taken_is_opened_again(tmp_path: Path, bucket: type[CountedBucket]) -> None:
     """Also where another file of the same content was not taken either: a game may be mapped now."""
     strange = write_lines(tmp_path / "strange.gz", wrapped(event(user_id="x"), game_id=555)).read_bytes()
@@ -96,6 +100,7 @@ def test_a_file_that_was_not_taken_is_opened_again(tmp_path: Path, bucket: type[
     assert take(tmp_path / "state", "bucket://raw", options=mapped).files == 1
 
 
+@pytest.mark.wide
 def test_a_file_is_known_in_its_organisation_alone(tmp_path: Path, bucket: type[CountedBucket]) -> None:
     """Another one takes it too, if it maps the game to one of its own."""
     take(tmp_path / "state", "bucket://raw")
@@ -103,6 +108,7 @@ def test_a_file_is_known_in_its_organisation_alone(tmp_path: Path, bucket: type[
     assert take(tmp_path / "state", "bucket://raw", options=rival).files == 3
 
 
+@pytest.mark.wide
 def test_local_files_are_known_by_their_time(tmp_path: Path) -> None:
     """A file that was written a moment ago may be written again in that moment, so it is read again."""
     path = write_lines(tmp_path / "in" / "a.gz", wrapped(event(user_id="a")))
@@ -126,6 +132,7 @@ def test_no_address_of_a_file_is_stored(tmp_path: Path, bucket: type[CountedBuck
         assert not [row for row in store.execute("SELECT * FROM file_marks") if "bucket" in str(row)]
 
 
+@pytest.mark.wide
 def test_a_year_of_files_every_15_minutes_is_known_in_seconds(tmp_path: Path, bucket: type[CountedBucket]) -> None:
     """An import of 35,000 known files opens none, and takes little time."""
     state = tmp_path / "state"

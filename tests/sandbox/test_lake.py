@@ -42,6 +42,7 @@ api_key = "key-of-{number}"
 """
 
 
+@pytest.mark.wide
 def test_no_name_of_an_organisation_stops_the_processing(make_stage: Callable[..., Stage]) -> None:
     """Whatever an organisation is called, its events and those of the others are processed.
 
@@ -86,6 +87,7 @@ def test_long_names_have_folders_of_their_own() -> None:
     assert folder_of("Tile & Co") == "org-Tile%20%26%20Co"
 
 
+@pytest.mark.wide
 def test_a_snapshot_keeps_its_version(stage: Stage) -> None:
     """A snapshot taken before a run reads the files of its own version."""
     stage.submit([event()])
@@ -125,6 +127,7 @@ def test_replaced_files_are_removed_after_the_grace_period(uncompacted: Stage) -
     assert metric_value(uncompacted) == 2 * FAN_IN
 
 
+@pytest.mark.wide
 def test_no_empty_folder_is_left(uncompacted: Stage) -> None:
     """The folder of a version goes with its last file: a sandbox that runs for a year has thousands of versions."""
     lake = uncompacted.sandbox.lake

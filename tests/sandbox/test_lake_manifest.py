@@ -82,6 +82,7 @@ def closed(template: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(template, tmp_path / "state"))
 
 
+@pytest.mark.wide
 def test_no_flipped_bit_of_a_manifest_row_changes_the_lake(closed: Path) -> None:
     """Bits of the database near the rows of files are flipped: each start finds the same files, or that they are lost.
 
@@ -115,6 +116,7 @@ def test_another_number_of_the_layout_changes_nothing(closed: Path) -> None:
     assert read_lake(closed) == expected
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "damage",
     [

@@ -27,6 +27,7 @@ def test_every_answer_is_the_one_plain_python_gives(make_stage: Callable[..., St
     assert_equal_answers(make_stage(), seed, queries=QUERIES)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", range(100, 100 + tries(in_test=1, in_bench=20)))
 def test_every_answer_over_parts_that_add_up(make_reference_stage: Callable[..., Stage], seed: int) -> None:
     """The same for lakes whose parts are batches in random order, cut at random.

@@ -125,6 +125,7 @@ def open_and_examine(state: Path, kind: str) -> None:
         assert deleted_files(state, before) == set()
 
 
+@pytest.mark.shown_by("collected-the table of files", "imported-missing", "mixed-cut")
 @pytest.mark.parametrize(
     ("made", "what"),
     [
@@ -160,6 +161,7 @@ def test_a_damaged_list_of_organisations_leaves_the_lake_as_it_is(closed: Path, 
     open_and_examine(closed, kind)
 
 
+@pytest.mark.shown_by(1)
 def test_a_lake_of_another_layout_is_refused_and_not_changed(closed: Path, kind: str) -> None:
     """A start refuses it with what to do; a rebuild makes a lake of received events again, and no other."""
     raise_layout(closed / "gamelens.db")
@@ -180,6 +182,7 @@ def test_a_lake_of_another_layout_is_refused_and_not_changed(closed: Path, kind:
         assert metric_value(stage) == EVENTS[kind]
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("what", [*DAMAGES, "other layout"])
 def test_verifying_files_reports_damage_and_changes_no_byte(closed: Path, what: str) -> None:
     """`sandbox verify --files` exits with 1 over a damaged store and leaves every byte as it was."""
@@ -247,6 +250,7 @@ def test_lost_batches_are_503_until_a_person_goes_on_without_them(make_stage: Ca
     assert stage.sandbox.summary()["damaged"]["batches"] == 1
 
 
+@pytest.mark.wide
 def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: Callable[..., Stage]) -> None:
     """Tables whose manifest is lost stay when the inbox is incomplete, unless a person goes on without the rest."""
     stage = make_stage()
@@ -268,6 +272,7 @@ def test_a_lake_is_not_made_again_from_an_inbox_that_lacks_batches(make_stage: C
     assert deleted_files(state, files) == set()
 
 
+@pytest.mark.wide
 def test_a_collected_lake_without_a_record_is_made_again_from_the_inbox(copy_of: Callable[[str], Path]) -> None:
     """A state that has no record yet, and no manifest, answers again: each event of it has the number of a batch."""
     state = copy_of("collected")
@@ -292,6 +297,7 @@ def test_an_imported_lake_without_a_record_is_not_made_again(copy_of: Callable[[
     assert lake_files(state) == files
 
 
+@pytest.mark.wide
 def test_a_store_that_lost_a_reset_does_not_bring_events_back(make_stage: Callable[..., Stage]) -> None:
     """A store that ends before a reset, because its log is gone, has no events, and takes new ones."""
     stage = make_stage()
@@ -311,6 +317,7 @@ def test_a_store_that_lost_a_reset_does_not_bring_events_back(make_stage: Callab
     assert metric_value(stage) == 1
 
 
+@pytest.mark.wide
 def test_a_reset_that_was_killed_before_its_commit_deletes_nothing(make_stage: Callable[..., Stage]) -> None:
     """Batches that were noted as deleted, and are not, are in the lake that is made again of the inbox."""
     stage = make_stage()
@@ -352,6 +359,7 @@ def of_last_release(kind: str, folder: Path) -> Path:
     return folder / "state"
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("name", ["collected", "imported"])
 def test_a_state_of_the_last_release_is_opened_with_the_same_answers(tmp_path: Path, name: str) -> None:
     """A state directory that version 0.1.0 wrote answers as it did, and takes new events.
@@ -383,6 +391,7 @@ def test_a_state_of_the_last_release_is_opened_with_the_same_answers(tmp_path: P
         assert event_counts(stage)["pending"] == 0
 
 
+@pytest.mark.wide
 def test_a_list_of_the_last_release_is_read_until_a_run_commits(tmp_path: Path) -> None:
     """Version 0.1.0 listed only organisations with batches that waited: they wait still, and become rows.
 

@@ -68,6 +68,7 @@ def test_the_collector_has_no_path_for_its_description(stage: Stage) -> None:
     assert call(stage.sandbox.collector, "GET", "/openapi.json").status_code == 404
 
 
+@pytest.mark.shown_by(1)
 @BOTH
 def test_schemas_are_valid_and_references_resolve(service: str) -> None:
     """Every schema is JSON Schema 2020-12, and every reference has a target.

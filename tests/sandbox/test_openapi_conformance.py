@@ -102,6 +102,7 @@ def without_nulls(case: Any) -> Any:
     return fields | ({"query": inner} if "query" in fields else {})
 
 
+@pytest.mark.shown_by(8)
 @every_operation("metrics")
 def test_the_metrics_service_answers_as_described(
     stage: Stage, operations: Mapping[str, Any], label: str, mode: str
@@ -136,6 +137,7 @@ def test_the_metrics_service_answers_as_described(
     assert mode == "negative" or 200 in statuses
 
 
+@pytest.mark.shown_by(2)
 @every_operation("collector")
 def test_the_collector_answers_as_described(stage: Stage, operations: Mapping[str, Any], label: str, mode: str) -> None:
     """Every signed request gets a described response.

@@ -89,6 +89,7 @@ def comparable(answer: httpx.Response, id_: str) -> tuple[int, list[Any], str]:
     return answer.status_code, sorted(answer.headers.multi_items()), text
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("kind", ["studio", "game", "production game"])
 @pytest.mark.parametrize("organisation", ORGANISATIONS)
 def test_a_foreign_object_is_refused_like_an_unknown_one(stage: Stage, organisation: str, kind: str) -> None:
@@ -103,6 +104,7 @@ def test_a_foreign_object_is_refused_like_an_unknown_one(stage: Stage, organisat
     assert compared >= len(METRICS)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("organisation", ORGANISATIONS)
 def test_an_own_object_is_accepted(stage: Stage, organisation: str) -> None:
     """An id of the own organisation gets 200 in every request of this module.
@@ -131,6 +133,7 @@ def test_every_path_is_tested_or_names_no_object(stage: Stage) -> None:
 NO_OBJECT = ["metrics", "interval", "dimensions", "studios", "openapi.json"]
 
 
+@pytest.mark.wide
 def test_foreign_events_change_no_answer(stage: Stage) -> None:
     """Events of another organisation change no byte of an answer (Wire 2.13, Scope)."""
 
@@ -150,6 +153,7 @@ def test_foreign_events_change_no_answer(stage: Stage) -> None:
     assert answers() == before
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("key", ["", "key-of-nobody", "key-of-acme,key-of-rival"])
 def test_without_a_valid_key_every_answer_is_the_same(stage: Stage, key: str) -> None:
     """Without a valid key the response does not depend on the request (Wire 2.2, API key)."""

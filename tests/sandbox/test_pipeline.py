@@ -113,6 +113,7 @@ def test_events_dated_by_arrival_are_counted_once(make_stage: Callable[..., Stag
     assert stage.sandbox.lake.dated_by_arrival() == {}
 
 
+@pytest.mark.wide
 def test_a_sandbox_may_use_older_times_of_devices(make_stage: Callable[..., Stage]) -> None:
     """`oldest_days` of its configuration says how old, also after a start without one.
 
@@ -218,6 +219,7 @@ def where(case: str, **values: str) -> dict[str, Any]:
     return {"and": [{name: value} for name, value in ({"install_publisher": case} | values).items()]}
 
 
+@pytest.mark.wide
 def test_a_late_event_moves_the_install(two_runs: Stage) -> None:
     """A late event of a player moves the install to its day and build.
 
@@ -316,6 +318,7 @@ def test_processing_twice_changes_nothing(stage: Stage) -> None:
     assert lake.last_run().version == version + 1
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("path", ["lake/2", "scratch"])
 def test_a_run_that_fails_leaves_the_lake_as_it_was(stage: Stage, path: str) -> None:
     """A failed run changes nothing, and the next one processes all events.
@@ -379,6 +382,7 @@ def test_no_file_contains_an_ip_address(stage: Stage) -> None:
         assert not [address for address in addresses if address.encode() in content], path
 
 
+@pytest.mark.wide
 def test_an_organisation_s_events_are_in_files_of_its_own(stage: Stage) -> None:
     """The players of an organisation are in a file without those of another.
 

@@ -24,6 +24,7 @@ def test_it_is_imported_without_fcntl_and_uvloop() -> None:
     assert (process.returncode, process.stdout) == (0, "[]\n"), process.stderr
 
 
+@pytest.mark.wide
 def test_a_blocked_module_cannot_be_imported() -> None:
     """Otherwise the test above would prove nothing."""
     code = f"{WITHOUT}\nimport fcntl"

@@ -55,6 +55,7 @@ def test_a_query_that_was_stopped_is_503(stage: Stage, open_reader: Callable[...
     assert "took more than 0.2 s" in answer.json()["message"]
 
 
+@pytest.mark.wide
 def test_all_queries_share_one_memory(open_reader: Callable[..., DuckDBReader]) -> None:
     """A query beyond the memory of all queries is stopped with the reason."""
     reader = open_reader(memory="20MB")

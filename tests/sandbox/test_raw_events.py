@@ -133,6 +133,7 @@ def test_an_imported_lake_equals_a_received_one(imported: Stage, received: Stage
     assert differences(lakes[0] | empty, lakes[1] | empty) == {}
 
 
+@pytest.mark.shown_by(8)
 @pytest.mark.filterwarnings("ignore:retention_retro has no row where nobody came back")
 @pytest.mark.parametrize("metric", [*PLAIN, *PER_GAME, "retention_retro"])
 @pytest.mark.parametrize("by", [["game_id"], ["platform", "game_id"], ["country_code", "game_id"]], ids="-".join)
@@ -197,6 +198,7 @@ def of_event_data(
     stage.sandbox.close()
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.filterwarnings("ignore:retention_retro has no row where nobody came back")
 @pytest.mark.parametrize("by", [["game_id"], ["category", "game_id"], ["ad_type", "game_id"]], ids="-".join)
 def test_metrics_of_event_data_equal_the_ledger(of_event_data: tuple[Stage, Ledger], by: list[str]) -> None:
@@ -223,6 +225,7 @@ def event_data_file(path: Path, *arrived: datetime, game: int = 1001, **fields: 
     return path
 
 
+@pytest.mark.wide
 def test_what_event_data_lacks_is_refused(tmp_path: Path) -> None:
     """Purchases and ends of sessions are refused for its games and days of arrival (Wire 5.7, Event Data)."""
     now_s, day = int(NOW.timestamp()), 86_400
@@ -251,6 +254,7 @@ def test_what_event_data_lacks_is_refused(tmp_path: Path) -> None:
         stage.sandbox.close()
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["raw-json", "event-parquet"])
 def test_an_import_that_is_killed_again_and_again_has_the_same_tables(
     tmp_path: Path, request: pytest.FixtureRequest, kind: ExportFormat
@@ -278,6 +282,7 @@ def test_a_file_is_taken_once(tmp_path: Path, raw_json: Exported, taken: Taken) 
     assert differences(tables(tmp_path / "state"), before) == {}
 
 
+@pytest.mark.wide
 def test_files_in_any_order_and_number_of_imports_give_the_same_tables(
     tmp_path: Path, raw_json: Exported, imported: Stage
 ) -> None:
@@ -331,6 +336,7 @@ def test_damaged_files_and_lines_are_left_out_with_reasons(tmp_path: Path) -> No
     assert (mended.files, mended.taken_before, mended.events) == (1, 1, 4)
 
 
+@pytest.mark.wide
 def test_a_file_that_proves_damaged_at_its_end_leaves_nothing(tmp_path: Path) -> None:
     """Its rows are decoded together with those of other files, and are not taken."""
     now_s, chance = int(NOW.timestamp()) - 86_400, random.Random(1)
@@ -402,6 +408,7 @@ def by_first_build(state: Path) -> dict[tuple[str, str], int]:
     }
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("group_events", [1, 100])
 def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
     """A player whom the service saw before the export has the install and the build of then (Wire 4.4, Install)."""
@@ -428,6 +435,7 @@ def test_the_stated_install_wins(tmp_path: Path, group_events: int) -> None:
     assert by_first_build(state) == active
 
 
+@pytest.mark.wide
 def test_the_build_of_a_stated_install_is_that_of_the_earliest(tmp_path: Path) -> None:
     """Where lines of a player differ (Wire 5.6, Raw Data)."""
     now_s, day = int(NOW.timestamp()) // 86_400 * 86_400, 86_400
@@ -495,6 +503,7 @@ def test_events_dated_by_arrival_are_counted_with_reasons(tmp_path: Path) -> Non
         assert row["ts"] == datetime.fromtimestamp(at, UTC).replace(tzinfo=None), client_ts
 
 
+@pytest.mark.wide
 def test_an_import_may_use_older_times_of_devices(tmp_path: Path) -> None:
     """`oldest_days` of the configuration holds for imports too (Wire 5.4, Sandbox configuration)."""
     config = tmp_path / "own.toml"
@@ -570,6 +579,7 @@ INSTALLED: list[tuple[Any, str | None]] = [
 """Installs that an export states of an event that arrived at `S`, and why they are not used."""
 
 
+@pytest.mark.wide
 def test_a_stated_install_that_cannot_be_true_is_said(tmp_path: Path) -> None:
     """The player's first event is the install then (Wire 4.4, Install)."""
     lines = [
@@ -615,6 +625,7 @@ def test_fields_of_every_line_are_compared(tmp_path: Path) -> None:
     assert result.missing == {"user_meta.install_ts": 1}
 
 
+@pytest.mark.wide
 def test_lines_that_are_no_json_have_no_fields(tmp_path: Path) -> None:
     """Nor do those that break after an unknown field, or nest too deep."""
     broken = [b'{"weather": 1, ', b'{"weather": ' + b"[" * 200_000, b'{"\xff": 1}', b"[1]", b'"text"', b"\x00"]
@@ -623,6 +634,7 @@ def test_lines_that_are_no_json_have_no_fields(tmp_path: Path) -> None:
     assert sum(result.refused.values()) == len(broken)
 
 
+@pytest.mark.wide
 def test_fields_with_ever_other_names_are_named_so_far(tmp_path: Path) -> None:
     """A file of which each line has a field of its own is taken as fast as others, with the first hundred named."""
     lines = [wrapped(event(event_uuid=f"e{number}"), **{f"x{number}": 1}) for number in range(3000)]
@@ -675,6 +687,7 @@ def test_an_organisation_is_chosen(tmp_path: Path) -> None:
     assert take(tmp_path / "state", path, options=ImportOptions(organisation="rival")).organisation == "rival"
 
 
+@pytest.mark.wide
 def test_sources_are_patterns_and_urls(tmp_path: Path) -> None:
     """A pattern and a URL name files as a folder does; what has no file is refused."""
     first, second = (event(user_id=name) for name in ("a", "b"))
@@ -686,6 +699,7 @@ def test_sources_are_patterns_and_urls(tmp_path: Path) -> None:
         take(tmp_path / "state", tmp_path / "none" / "*")
 
 
+@pytest.mark.wide
 def test_files_of_another_file_system_are_read(tmp_path: Path) -> None:
     """Both formats are read through fsspec, known again at the same place, and their copies removed."""
     memory = fsspec.filesystem("memory")
@@ -704,6 +718,7 @@ def test_files_of_another_file_system_are_read(tmp_path: Path) -> None:
         memory.rm("/raw", recursive=True)
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("group_events", [1, 100])
 def test_a_stated_install_wins_over_the_clock_of_a_device(tmp_path: Path, group_events: int) -> None:
     """A phone that is months slow is new on the stated day, and on no other (Wire 4.4, Install)."""
@@ -727,6 +742,7 @@ def test_a_stated_install_wins_over_the_clock_of_a_device(tmp_path: Path, group_
         stage.sandbox.close()
 
 
+@pytest.mark.wide
 def test_an_import_states_the_install_of_a_player_that_was_received(
     tmp_path: Path, make_stage: Callable[..., Stage]
 ) -> None:
@@ -769,6 +785,7 @@ def test_events_received_before_and_after_are_counted_once(tmp_path: Path, make_
     assert stage.sandbox.lake.snapshot("acme").rows("events") == 4
 
 
+@pytest.mark.wide
 def test_a_reset_forgets_the_files(tmp_path: Path) -> None:
     """After a reset the same files are taken again."""
     import asyncio
@@ -833,6 +850,7 @@ def test_an_unknown_engine_is_refused_before_a_file_is_taken(tmp_path: Path) -> 
         take(tmp_path / "state", path, options=ImportOptions(engine="yarm"))
 
 
+@pytest.mark.wide
 def test_sdk_errors_need_no_player(tmp_path: Path) -> None:
     """They alone are exempt (Wire 3.3, Common fields): counted as events, and nobody's install."""
     lines = [
@@ -880,6 +898,7 @@ def two_days(tmp_path_factory: pytest.TempPathFactory) -> TwoDays:
     return TwoDays(folder / "first" / "state", second, tables(folder / "both" / "state"))
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("kind", ["sessions", "players", "player_days", "names"])
 def test_an_import_reads_no_rotten_run(tmp_path: Path, two_days: TwoDays, kind: str) -> None:
     """A keyed run whose bytes have changed is made again first, although its size and times are as they were."""

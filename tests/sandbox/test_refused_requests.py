@@ -115,6 +115,7 @@ UNREADABLE = {
 }
 
 
+@pytest.mark.shown_by(12)
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_the_cause_of_an_unreadable_body_is_kept(shared: Stage, case: str) -> None:
     """The header, the byte or the encoding to blame is shown to the owner; the answer is the same for all.
@@ -220,6 +221,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.shown_by(8)
 @pytest.mark.parametrize("case", MISTAKES)
 def test_the_mistake_of_a_signature_is_named(shared: Stage, case: str) -> None:
     """What was hashed and how it was written is found out; the answer tells nobody.
@@ -371,6 +373,7 @@ def test_a_request_is_examined_after_it_is_answered(stage: Stage) -> None:
     assert "is hexadecimal" in stage.refused_requests()[-1].cause
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(("requests", "letters"), [(REFUSED_REQUESTS + 1, 0), (QUEUED_BYTES // MIB + 1, MIB - 2)])
 def test_what_is_too_much_for_the_queue_is_listed_without_a_cause(stage: Stage, requests: int, letters: int) -> None:
     """Refused requests fill no memory, however many there are at once, and all are counted in their order."""

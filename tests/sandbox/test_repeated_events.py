@@ -30,6 +30,7 @@ def submit_repeats(stage: Stage) -> None:
     stage.process()
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(("repeats", "purchases", "dropped"), [(None, 1, 2), ("count", 3, 0)])
 def test_repeats_are_dropped_and_counted_or_count(
     make_stage: Callable[..., Stage], repeats: str | None, purchases: int, dropped: int

@@ -133,6 +133,7 @@ def test_damage_far_inside_a_large_body_is_found() -> None:
     assert refusal_of(bytes(packed)) == "UndecodableBody"
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("members", [1, 3, 16])
 def test_16_mb_are_not_too_much_and_one_byte_more_is(members: int) -> None:
     """16 MB unpacked are accepted, and one byte more is not, in any number of members.

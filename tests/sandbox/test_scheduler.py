@@ -120,6 +120,7 @@ def test_a_failure_is_in_the_summary_until_a_run_succeeds(
     assert half.sandbox.summary()["available"]["acme"].endswith("2026-11-20T12:00Z")
 
 
+@pytest.mark.wide
 def test_later_events_of_a_failing_organisation_are_not_skipped(half: Stage) -> None:
     """After the failure has passed, everything that was received meanwhile is processed, once."""
     half.submit([event(user_id="later")])
@@ -141,6 +142,7 @@ def test_the_pause_after_a_failure_grows(half: Stage) -> None:
     assert pauses_s == pytest.approx(expected, abs=5)
 
 
+@pytest.mark.wide
 def test_a_retry_leaves_out_what_has_a_pause(half: Stage) -> None:
     """What is tried again for another organisation leaves out one that has a pause; the next hour does not."""
     mend_batches(half)
@@ -170,6 +172,7 @@ def test_processing_begins_by_itself_when_a_pause_ends(half: Stage) -> None:
     assert metric_value(half) == 1
 
 
+@pytest.mark.wide
 def test_a_run_that_ends_between_two_organisations_loses_nothing(stage: Stage) -> None:
     """After a stop between two runs, only the second organisation has pending events."""
     stage.submit([event(user_id="mine")])
@@ -182,6 +185,7 @@ def test_a_run_that_ends_between_two_organisations_loses_nothing(stage: Stage) -
     assert (metric_value(stage, api_key=RIVAL), metric_value(stage), event_counts(stage)["pending"]) == (1, 1, 0)
 
 
+@pytest.mark.wide
 def test_an_event_of_any_day_costs_the_same(stage: Stage) -> None:
     """Events of 2,000 days add as many files as those of one day (Wire 4.1, Event time)."""
     now_s = int(NOW.timestamp())

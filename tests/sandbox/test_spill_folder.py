@@ -86,6 +86,7 @@ def test_a_statement_that_fills_the_folder_says_what_to_raise(tmp_path: Path) ->
     spill.close()
 
 
+@pytest.mark.wide
 def test_without_a_folder_the_memory_alone_bounds_a_statement(tmp_path: Path) -> None:
     """The error says why nothing can be spilled."""
     (tmp_path / "file").touch()

@@ -72,6 +72,7 @@ def make_any_stage(
     return lambda seed: make_stage() if request.param == "processed" else make_reference_stage(seed=seed)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize("seed", range(tries(in_test=1, in_bench=10)))
 def test_every_table_that_can_answer_gives_the_same_answer(make_any_stage: Callable[[int], Stage], seed: int) -> None:
     """A query gives the rows of the events, whatever tables the planner may use."""
@@ -111,6 +112,7 @@ def test_every_table_answers_some_query() -> None:
     assert used == wanted
 
 
+@pytest.mark.wide
 def test_every_table_lists_the_same_values(played: Stage) -> None:
     """The values of a dimension are the same from every table (Wire 2.11, Lists)."""
     random = Random(8)

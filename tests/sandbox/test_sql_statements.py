@@ -63,12 +63,14 @@ print(len(found), *set(found))
 """Threads that translate at once in a new process, in which a dialect takes its time to be made."""
 
 
+@pytest.mark.wide
 def test_threads_that_translate_first_get_the_same_statement() -> None:
     """None sees a dialect that is half made, whose statements are another dialect's."""
     printed = subprocess.run([sys.executable, "-c", FIRST_USE], capture_output=True, text=True, check=True).stdout
     assert printed == "100 SELECT CAST(:start AS DOUBLE) / CAST(2 AS DOUBLE)\n"
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("select", "expected"),
     [
@@ -126,6 +128,7 @@ def test_a_name_that_needs_quotes_is_refused(name: str) -> None:
         nested("SELECT 1", name)
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize(
     "text", ["", "it's", "''", "'; DROP TABLE x; --", "a\\", "\n", "$p0", ":p0", "{player_key}", *NAMES.values()]
 )

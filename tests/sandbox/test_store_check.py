@@ -98,6 +98,7 @@ def test_an_undamaged_store_is_not_changed(store: Path) -> None:
     assert not (store.parent / "quarantine").exists()
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("seed", range(40))
 def test_a_damaged_page_is_refused_or_each_batch_is_intact_or_reported(store: Path, seed: int) -> None:
     """After damage anywhere but in the first page: a page of zeros, a page of noise or one byte.

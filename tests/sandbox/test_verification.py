@@ -73,6 +73,7 @@ def test_a_player_of_an_earlier_run_gets_a_second_cell(stage: Stage, build: str)
     assert verify(stage.sandbox.options.state).differences == []
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     "tables",
     [

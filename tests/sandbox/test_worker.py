@@ -111,6 +111,7 @@ def worker_of(pid: int) -> int:
     raise AssertionError("no worker was started")
 
 
+@pytest.mark.wide
 def test_a_worker_ends_with_its_server_and_nothing_is_lost(tmp_path: Path) -> None:
     """A killed server ends its worker, and all events are processed later, once.
 

@@ -24,6 +24,7 @@ POPULATIONS = {
 }
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("name", POPULATIONS)
 def test_every_day_and_pair_is_as_the_closed_form_says(name: str) -> None:
     """Drawn D1 to D30 and three joint retentions agree with the closed form (z-tests, Holm)."""
@@ -92,6 +93,7 @@ def never_dropping_out(activity: BgbbModel, players: int, rng: np.random.Generat
     return draw_active(install, days=31, activity=activity, rng=rng, drop_out=-30.0)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "wrong", [all_alike, equally_loyal, a_day_late, past_midnight, losing_some, without_the_step, never_dropping_out]
 )

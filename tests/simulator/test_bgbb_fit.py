@@ -31,6 +31,7 @@ def test_fit_finds_a_population_with_the_targets_of_any_population(
     assert retention_targets(fit_retention(*targets)) == pytest.approx(targets, rel=1e-6)
 
 
+@pytest.mark.wide
 @settings(deadline=None)
 @given(SHAPES, SHAPES, SHAPES, SHAPES)
 def test_fit_finds_the_population_itself_from_four_targets(
@@ -49,6 +50,7 @@ def test_joint_retention_fits_the_habit() -> None:
     assert (fitted.alpha + 1) / (fitted.alpha + fitted.beta + 1) == pytest.approx(0.1462 / 0.1861)
 
 
+@pytest.mark.wide
 @settings(deadline=None, max_examples=examples(30))
 @given(SHARES, st.floats(0.01, 0.99))
 def test_the_nearest_targets_have_a_population(targets: list[float], share: float) -> None:

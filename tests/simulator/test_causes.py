@@ -136,6 +136,7 @@ def test_a_cause_lasts_for_its_days() -> None:
     assert [cause("bad_build").lasts(day) for day in (44, 45, 1000)] == [False, True, True]
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("country", ["US", "JP"])
 def test_the_lower_price_has_its_size_in_both_countries(demo: World, country: str) -> None:
     """The mean of the network's impressions falls by the factor, of one format and country."""
@@ -162,6 +163,7 @@ def test_the_bad_build_loses_first_days_on_one_platform(demo: World, platform: s
     assert abs(share - expected) < 3 * sqrt(expected * (1 - expected) / count)
 
 
+@pytest.mark.wide
 def test_a_broken_sdk_loses_its_share_of_sessions(demo: World) -> None:
     """On its platform and days, and nowhere else; all else is drawn as without it."""
     broken = cause("lost_sessions")
@@ -178,6 +180,7 @@ def rounds_of_level(world: World, event: str, level: int, where: str) -> float:
     return world.one("count(*)", f"event_id = '{event}:world01:level{level:03d}' AND game_id = '{TILES}' AND {where}")
 
 
+@pytest.mark.wide
 def test_a_hard_level_is_completed_less_often_and_loses_players(demo: World, whole: World) -> None:
     """Its rounds from its first day on, and no rounds of the level before; fewer players reach the next one."""
     wall = cause("hard_level")
@@ -261,6 +264,7 @@ def test_a_price_test_changes_prices_and_payers(demo: World, game: str, variant:
     assert abs(np.log(odds(shares[0]) / odds(shares[1])) - spend.size) < 3 * error
 
 
+@pytest.mark.wide
 def test_a_holiday_brings_more_players_where_it_is_one(demo: World) -> None:
     """The odds that an earlier player plays move by the step in its countries, and elsewhere they do not."""
     holiday = next(one for one in DEMO.causes if one.kind == "holiday" and one.day == 44)

@@ -109,6 +109,7 @@ def test_names_of_defects_and_quirks_are_unique() -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.wide
 def test_same_seed_same_bytes_for_any_number_of_workers() -> None:
     """A scenario with defects gives the same batches and labels with one worker and with two."""
     scenario = load_scenario("dirty", players=60)
@@ -241,6 +242,7 @@ def test_a_scenario_with_defects_cannot_be_written_as_columns(tmp_path: Path) ->
         play_columns(load_scenario("dirty"), tmp_path)
 
 
+@pytest.mark.wide
 def test_an_estimate_includes_defects_and_repeats(dirty: Played) -> None:
     """The estimated number of events is within 15 % of all that is sent, defects included."""
     estimated = estimated_events(load_scenario("dirty"), ends_on=ENDS_ON)

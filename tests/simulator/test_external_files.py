@@ -31,6 +31,7 @@ def files() -> dict[str, str]:
     return outside_files(load_scenario("calm"), ends_on=ENDS_ON)
 
 
+@pytest.mark.wide
 def test_the_same_scenario_and_day_give_the_same_bytes(files: dict[str, str]) -> None:
     """Files are reproducible, and another seed gives another ad spend."""
     assert outside_files(load_scenario("calm"), ends_on=ENDS_ON) == files

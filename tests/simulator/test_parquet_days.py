@@ -131,6 +131,7 @@ def test_the_lake_has_the_events_that_are_sent(sent: Stage, written: Stage) -> N
     assert rows(written).equals(rows(sent))
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_is_the_same(sent: Stage, written: Stage, name: str) -> None:
     """Every metric of a written lake equals the metric of a received one, as JSON."""
@@ -214,6 +215,7 @@ def test_a_running_sandbox_is_not_written_to(stage: Stage) -> None:
         raise AssertionError("two processes hold the state directory")
 
 
+@pytest.mark.wide
 def test_same_seed_same_files_with_any_number_of_workers(tmp_path: Path) -> None:
     """The same seed gives the same bytes in every file, also with two workers."""
     assert written_bytes(tmp_path / "one") == written_bytes(tmp_path / "two", workers=2)
@@ -236,6 +238,7 @@ def table(paths: Iterable[Path]) -> pa.Table:
     return pa.concat_tables([pq.read_table(path) for path in paths])
 
 
+@pytest.mark.wide
 def test_the_chapter_size_changes_only_the_row_groups(tmp_path: Path) -> None:
     """Smaller chapters give more row groups in one file a day, with equal rows in equal order."""
     scenario = load_scenario("small", players=2000, days=3)
@@ -271,6 +274,7 @@ def test_days_that_share_a_file_are_its_row_groups(tmp_path: Path) -> None:
         assert pq.read_metadata(path).num_row_groups == len(inside)
 
 
+@pytest.mark.wide
 def test_more_days_than_may_be_open_are_in_several_files_each(tmp_path: Path) -> None:
     """With more days than files may be open, a day has one file per chapter, none lost."""
     counts: list[int] = []

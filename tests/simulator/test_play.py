@@ -80,6 +80,7 @@ def test_bytes_are_the_same_with_any_number_of_workers() -> None:
     assert ledgers[0].summary() == ledgers[1].summary()
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_workers_end_when_the_caller_stops_reading() -> None:
     """Closing the iterator ends the worker processes."""

@@ -98,6 +98,7 @@ def test_event_data_has_the_counted_events_of_six_categories(tmp_path: Path) -> 
     assert len(list((tmp_path / "out" / "progression_event").iterdir())) > 1
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("kind", ["raw-json", "event-parquet"])
 def test_the_same_scenario_gives_the_same_files(tmp_path: Path, kind: ExportFormat) -> None:
     """Any number of workers writes the same bytes."""
@@ -106,6 +107,7 @@ def test_the_same_scenario_gives_the_same_files(tmp_path: Path, kind: ExportForm
     assert bytes_of(tmp_path / "one") == bytes_of(tmp_path / "two")
 
 
+@pytest.mark.wide
 def test_a_ledger_changes_no_file(tmp_path: Path) -> None:
     """Without defects and a ledger, lines are written from the arrays of a block, else from its events one by one."""
     clean = load_scenario("demo", players=300, days=40)

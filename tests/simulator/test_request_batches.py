@@ -69,6 +69,7 @@ def test_events_of_an_offline_session_are_one_request(requests: list[list[dict[s
     assert set(offline.values()) == {1}
 
 
+@pytest.mark.wide
 def test_a_request_holds_no_more_than_a_client_sends() -> None:
     """A request has at most `BATCH_EVENTS` events, also with an hour-long period."""
     batches = sent_by(DeliveryProfile(batch_s=3600, lost_answers=1.0), load_scenario("midcore", players=300, days=20))

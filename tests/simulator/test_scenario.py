@@ -128,6 +128,7 @@ def test_a_value_deep_down_that_is_not_allowed_is_named(tmp_path: Path, old: str
         load_scenario(calm_with(tmp_path, old, new))
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("old", "new", "key", "message"),
     [
@@ -311,6 +312,7 @@ print(*names)
 """
 
 
+@pytest.mark.wide
 def test_threads_may_load_their_first_scenario_at_once() -> None:
     """Two that met a type for the first time ended the interpreter, with msgspec 0.22."""
     assert run_python("-c", _AT_ONCE).split() == ["calm"] * 6

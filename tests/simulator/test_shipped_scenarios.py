@@ -61,6 +61,7 @@ def inside(share: float, published: float, count: int) -> bool:
     return abs(share - published) < 1.96 * sqrt(published * (1 - published) / count)
 
 
+@pytest.mark.wide
 def test_cookie_cats_has_the_players_of_the_data_set(cookie_cats: CookieCats) -> None:
     """The scenario has the 90,189 players of the public data set."""
     assert len(cookie_cats.players) == COOKIE_CATS
@@ -144,6 +145,7 @@ def figures(request: pytest.FixtureRequest) -> Figures:
     return Figures(ledger, request.param)
 
 
+@pytest.mark.shown_by(1)
 @pytest.mark.parametrize(
     ("day", "bottom", "top"),
     [
@@ -191,6 +193,7 @@ def test_ads_a_day_lie_between_the_published_figures(figures: Figures) -> None:
         assert shown["interstitial"] < 5
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize("name", scenario_names())
 def test_every_shipped_scenario_plays(name: str) -> None:
     """Every shipped scenario can be played and sends more than ten events a player."""

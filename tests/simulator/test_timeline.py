@@ -277,6 +277,7 @@ def test_an_experiment_takes_players_who_install_while_it_runs(played: PlayedSce
     assert set(days) <= set(range(8, 29))
 
 
+@pytest.mark.wide
 @pytest.mark.slow
 def test_an_arm_that_spends_more_has_more_payers() -> None:
     """`spend = 2` multiplies the odds of paying by e squared, in that arm only."""

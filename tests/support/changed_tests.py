@@ -21,6 +21,7 @@ from typing import NamedTuple
 import grimp
 
 from support.durations import costs
+from support.shown_cases import marks_of_module
 
 ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"bench", "browser", "support"}
@@ -128,7 +129,7 @@ def left_out(left: Collection[str], near: int, seconds: Mapping[str, float]) -> 
     minutes = -(-sum(seconds[path] for path in left) // 60)
     return (
         f"Left out, to stay below a minute: {len(left)} of {near} test modules near the change, in {', '.join(rooms)}. "
-        f"make check ALL=yes runs them too, in {minutes:.0f} min of a processor or less; make test runs everything."
+        f"make check ALL=yes runs them too, in {minutes:.0f} min of a processor or less; make test runs all modules."
     )
 
 
@@ -162,10 +163,8 @@ def read_tree() -> Tree:
 def _test_modules() -> Iterator[str]:
     """Yield the paths of the test modules that the fast loop may run."""
     for path in (ROOT / "tests").rglob("test_*.py"):
-        is_slow = "\npytestmark = pytest.mark.slow\n" in path.read_text(
-            encoding="utf-8"
-        )  # tests/conftest.py ignores it
-        if not is_slow and path.relative_to(ROOT / "tests").parts[0] not in ELSEWHERE:
+        is_ignored = {"slow", "wide"} & marks_of_module(path)  # by tests/conftest.py
+        if not is_ignored and path.relative_to(ROOT / "tests").parts[0] not in ELSEWHERE:
             yield path.relative_to(ROOT).as_posix()
 
 

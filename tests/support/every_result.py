@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from gamelens.receipts import QueryRecord, Receipt
 from gamelens.simulator import load_scenario
 from gamelens.wire.intervals import Granularity
 from support.retention_frames import frame_of
+from support.shared_by_workers import made_once
 from support.simulated_lakes import make_lake
 
 DAYS: Final = 28
@@ -65,8 +67,15 @@ def simulated_lake(state: Path) -> Iterator[LakeClient]:
 
 
 def every_result() -> dict[str, DataFrame]:
-    """Return the results by the public name of their analysis."""
+    """Call every analysis, and return the results by its public name."""
     return _of_ads() | _of_changes() | _of_retention() | _of_experiments() | _of_health() | _of_outside_data()
+
+
+def shared_results() -> dict[str, DataFrame]:
+    """Return `every_result` of the first worker that asked: the analyses are called once in a run."""
+    made = made_once("every_result", lambda path: path.write_bytes(pickle.dumps(every_result())))
+    results: dict[str, DataFrame] = pickle.loads(made.read_bytes())
+    return results
 
 
 def _of_ads() -> dict[str, DataFrame]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadFileScheduling
 
-ON_ONE_WORKER = ("tests/cli/",)
-"""Folders that share one sandbox with players. A browser is each module's own: Playwright leaves a loop running."""
+ON_ONE_WORKER = ("tests/cli/", "tests/house/")
+"""Folders that share one sandbox with players, or the syntax trees of the whole source.
+
+A browser is each module's own: Playwright leaves a loop running.
+"""
 
 HEAVY = ("browser", "cli", "journey", "notebooks")
 """Folders that start processes of their own and run first."""

@@ -14,6 +14,7 @@ def test_a_dollar_is_a_dollar() -> None:
     assert USD_PER_UNIT["USD"] == 1
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("code", USD_PER_UNIT)
 def test_scaled_rates_are_exact(code: str) -> None:
     """Scaled rates are exact integers, so that sums are equal on every engine.
@@ -23,6 +24,7 @@ def test_scaled_rates_are_exact(code: str) -> None:
     assert Decimal(SCALED_RATES[code]) / RATE_SCALE == USD_PER_UNIT[code] > 0
 
 
+@pytest.mark.shown_by(6)
 @pytest.mark.parametrize("code", USD_PER_UNIT)
 def test_codes_are_three_capitals(code: str) -> None:
     """A currency code has three ASCII capitals (Wire 3.8, Currencies)."""

@@ -80,6 +80,7 @@ def test_tables_of_widgets_have_the_source_too() -> None:
     assert "gamelens-source" not in html_blocks.table(DataFrame({"a": [1]}))
 
 
+@pytest.mark.wide
 def test_a_script_needs_no_notebook() -> None:
     """Outside a notebook the accessor loads without IPython."""
     code = "import gamelens.notebook.accessor, sys; print('IPython' in sys.modules)"

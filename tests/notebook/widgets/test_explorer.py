@@ -55,6 +55,7 @@ def test_the_code_queries_exactly_the_frame_that_is_shown(calm: Client, explore:
     assert explorer.frame.equals(again)
 
 
+@pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     ("picker", "value", "code"),
     [

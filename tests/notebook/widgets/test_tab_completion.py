@@ -38,6 +38,7 @@ def offered(shell: InteractiveShell, source: str) -> list[str]:
         return [each.text for each in shell.Completer.completions(source, len(source))]
 
 
+@pytest.mark.shown_by(3)
 @pytest.mark.parametrize(
     ("source", "text"),
     [
