@@ -29,11 +29,10 @@ def folded_header(text: str) -> str:
 def any_phrase(phrases: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern that finds one of folded *phrases* as words, also with a plural's s, the longest first."""
     words = sorted(phrases, key=len, reverse=True)
-    spelled = [
-        rf"(?<!{_LETTER}){re.escape(word)}s?(?!{_LETTER})" if not is_eastern(word) else re.escape(word)
-        for word in words
-    ]
-    return re.compile("|".join(spelled))
+    eastern = [re.escape(word) for word in words if is_eastern(word)]
+    others = "|".join(re.escape(word) for word in words if not is_eastern(word))
+    # The class of letters is large, and compiled once for all words.
+    return re.compile("|".join([*eastern, *([rf"(?<!{_LETTER})(?:{others})s?(?!{_LETTER})"] if others else [])]))
 
 
 def is_eastern(word: str) -> bool:
