@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -196,7 +197,7 @@ def test_an_invoice_that_is_there_twice_is_asked_about(file: WriteFile, number: 
     """The numbers of the rows say nothing of them, also where one of them is left out or a total has none."""
     rows = "\n".join(",".join(map(str, row)) for row in INVOICES)
     path = file(f"{number},Invoice,Date,Supplier,Net (EUR),Status\n{rows}\n{below}", "invoices.csv")
-    decided = {"leave_out": {"Status": ["cancelled"]}, "rate": {"EUR": 1.0}, "amount": "Net (EUR)"}
+    decided: dict[str, Any] = {"leave_out": {"Status": ["cancelled"]}, "rate": {"EUR": 1.0}, "amount": "Net (EUR)"}
     with pytest.raises(BadQuery, match=r"row 7 of invoices.csv repeats an earlier row, with its Invoice: repeats="):
         outside_data.in_dollars(path, **decided)
     assert outside_data.in_dollars(path, repeats="skip", **decided)["spend"].sum() == pytest.approx(299.4)
@@ -236,7 +237,7 @@ PROFIT = """
 def test_income_beside_costs_is_asked_about(file: WriteFile, earned: str, spent: str) -> None:
     """Each step of the question leads to one of them, without what is neither."""
     path = file("Month,Category,Line,Budget (EUR),Actual (EUR)" + PROFIT.format(earned=earned, spent=spent))
-    given = {"amount": "Actual (EUR)", "rate": {"EUR": 1.0}}
+    given: dict[str, Any] = {"amount": "Actual (EUR)", "rate": {"EUR": 1.0}}
     with pytest.raises(BadQuery, match=f"holds {earned} beside {spent}, by Category") as refused:
         outside_data.in_dollars(path, **given)
     for kept, expected in ((spent, 1135), (earned, 2580)):

@@ -59,7 +59,11 @@ def test_formats_stay_with_their_rows_around_a_blank_row_and_a_total(tmp_path: P
 
 @pytest.mark.parametrize("form", ["[$€-413] #,##0", '"€" #,##0', "#,##0 [$EUR]"])
 def test_a_plan_with_months_as_headers_is_money_by_its_format(tmp_path: Path, form: str) -> None:
-    rows = [["Kanaal", "Land", "2026-10-01", "2026-11-01"], ["Meta", "NL", 10.0, 20.0], ["Meta", "BE", 5.0, 7.0]]
+    rows: list[list[Any]] = [
+        ["Kanaal", "Land", "2026-10-01", "2026-11-01"],
+        ["Meta", "NL", 10.0, 20.0],
+        ["Meta", "BE", 5.0, 7.0],
+    ]
     table = gl.read_table(_workbook(tmp_path / "plan.xlsx", rows, form))
     (column,) = table.of_role("amount")
     assert (column.currency, column.values.sum()) == ("EUR", 42.0)

@@ -96,7 +96,8 @@ def _grows_by_row(values: NDArray[np.float64], rows: NDArray[np.int64]) -> bool:
 def _first(column: ColumnCells) -> NDArray[np.float64]:
     """Return the numbers of the first rows, NaN for other texts."""
     if column.is_typed:
-        return column.values.iloc[:_FEWEST_NUMBERED].to_numpy(dtype="float64", na_value=np.nan)
+        values: NDArray[np.float64] = column.values.iloc[:_FEWEST_NUMBERED].to_numpy(dtype="float64", na_value=np.nan)
+        return values
     codes = column.codes[:_FEWEST_NUMBERED]
     texts = [column.distinct[int(code)].as_py().strip().rstrip(".") if code >= 0 else "" for code in codes]
     return np.array([float(text) if text.isdecimal() else np.nan for text in texts])

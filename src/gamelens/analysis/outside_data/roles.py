@@ -591,7 +591,7 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     yield from _rates(header, outer, found, inner)
     codes = _currencies_beside(header)
     if codes and _are_counts(found):  # purchases (sales in USD): what they brought
-        yield next((_meaning_of(*known[:2]) for known in of_inner if known[0].role == "amount"), _unnamed(codes))
+        yield _amount_in(of_inner, codes)
     if len(found) > 1 and folded_header(found[0][1]) in _NUMBER_OF and found[1][0].role == "count":
         found = found[1:]  # number of installs
     if len(found) > 1 and found[0][1] == "amount" and found[1][0].name in _COUNTED_THINGS:
@@ -601,7 +601,7 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         if concept.role in SUMMANDS and not is_explained(outer[at + len(phrase) :], phrase, concept.role):
             continue
         if concept.role != "modifier":
-            yield _meaning_of(concept, phrase)
+            yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
     yield from _money_by_unit(header, whole)
 
 
@@ -612,7 +612,7 @@ def _money_by_unit(header: str, whole: str) -> Iterator[Meaning]:
     is_named = any(letter.isalpha() for letter in bare) and _ACRONYM.fullmatch(header.split("(")[0].strip()) is None
     is_named &= "per" not in whole.split() and not currencies_of_code(header)
     if codes and is_named:
-        yield _unnamed(codes)
+        yield _amount_in((), codes)
     if (micros := _MICROS.search(whole)) is not None:
         yield Meaning("amount", Evidence("amount", "header", micros[0]), "unnamed")
 
@@ -621,13 +621,11 @@ def _are_counts(found: Sequence[tuple[Concept, str, int]]) -> bool:
     return bool(found) and all(concept.role in ("count", "modifier") for concept, _, _ in found)
 
 
-def _meaning_of(concept: Concept, phrase: str) -> Meaning:
-    return Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-
-
-def _unnamed(codes: Currencies) -> Meaning:
-    """Return the meaning of a header that has a currency, and no word for what is paid."""
-    return Meaning("amount", Evidence("amount", "header", " or ".join(sorted(codes)[:2])), "unnamed")
+def _amount_in(found: Sequence[tuple[Concept, str, int]], codes: Currencies) -> Meaning:
+    """Return the meaning of an amount by its first word that is *found*, or by its currency alone."""
+    known = next(((concept.name, phrase) for concept, phrase, _ in found if concept.role == "amount"), None)
+    name, said = known or ("unnamed", " or ".join(sorted(codes)[:2]))
+    return Meaning("amount", Evidence("amount", "header", said), name)
 
 
 def _currencies_beside(header: str) -> Currencies | None:
