@@ -9,6 +9,7 @@ import pytest
 
 import gamelens as gl
 from gamelens.errors import BadQuery
+from support.tidy_frames import tidy_frame
 
 WriteFile = Callable[..., Path]
 
@@ -82,3 +83,24 @@ def test_a_line_of_separators_is_empty(file: WriteFile, place: int, width: int) 
 def test_a_cell_too_many_is_still_told(file: WriteFile) -> None:
     with pytest.raises(BadQuery, match="quote cells"):
         gl.read_table(file("Date;Network;Cost (USD)\n2026-11-01;Meta;1;2\n;;;;\n2026-11-02;Meta;3\n"))
+
+
+@pytest.mark.parametrize(
+    "header", ["Date,End date", "Day,Until", "Datum,Enddatum", "Fecha,Fecha de fin", "Data,Data końcowa"]
+)
+def test_a_day_beside_an_end_is_a_start(file: WriteFile, header: str) -> None:
+    """Where the rows of a name follow each other; in a daily report the end is that of the campaign."""
+    rows = ["2026-10-01,2026-10-07,TV,100", "2026-10-08,2026-10-14,Radio,50", "2026-10-15,2026-10-16,Radio,5"]
+    table = gl.read_table(file("\n".join([f"{header},Channel,Cost (USD)", *rows, ""])))
+    assert table.ends.dt.strftime("%m-%d").tolist() == ["10-08", "10-15", "10-17"]
+    daily = ["2026-10-01,2026-10-31,A,9", "2026-10-02,2026-10-31,A,8", "2026-10-01,2026-10-20,B,7"]
+    table = gl.read_table(file("\n".join([f"{header},Campaign,Cost (USD)", *daily, ""])))
+    assert table.period == "day"
+
+
+def test_a_holiday_with_an_end_holds_until_it(file: WriteFile) -> None:
+    rows = ["2026-10-01,2026-10-07,CN,Golden Week", "2026-10-03,,DE,Einheit"]
+    path = file("\n".join(["Date,End date,Country,Holiday", *rows, ""]))
+    days = [f"2026-10-0{day}" for day in range(1, 9)]
+    frame = tidy_frame("new_users", timestamp=days * 2, country_code=["CN"] * 8 + ["DE"] * 8, new_users=[1] * 16)
+    assert gl.join(frame, path).frame["Holiday"].notna().sum() == 8

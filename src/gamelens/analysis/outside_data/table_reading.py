@@ -80,6 +80,7 @@ from gamelens.analysis.outside_data.roles import (
     Vendor,
     concepts_in,
     find_header,
+    groups_of,
     header_meanings,
     is_kind_header,
     is_of_any_kind,
@@ -760,19 +761,24 @@ def _grows_with(price: ColumnCells, count: ColumnCells) -> bool:
 
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
-    """Return *meanings* with the only column of days without a known header as the start of an end, or the reverse."""
+    """Return *meanings* with the only column of days as the start of an end, or the reverse.
+
+    A day by its header beside an end is a start where the rows of a name follow each other, or in a calendar. Rows that
+    overlap are of single days: the end is that of a campaign.
+    """
     for begin, until in pairwise(meanings):
         if (folded_header(begin), folded_header(until)) in _FROM_AND_TO and all(
             meanings[name].evidence.where != "the argument" and cells[name].are_times for name in (begin, until)
         ):
             ends: list[tuple[str, Role]] = [(begin, "start"), (until, "end")]
             return meanings | {name: Meaning(role, Evidence(role, "header", name)) for name, role in ends}
-    unclear = [name for name, known in meanings.items() if known.role == "day" and known.evidence.where == "cells"]
+    days = [name for name, known in meanings.items() if known.role == "day"]
+    unclear = [name for name in days if meanings[name].evidence.where == "cells"]
     known_ends = [name for name, known in meanings.items() if known.role in ("start", "end")]
-    is_clear = any(known.role == "day" and known.evidence.where != "cells" for known in meanings.values())
-    if len(unclear) != 1 or len(known_ends) != 1 or is_clear:
+    is_named = not unclear and len(days) == 1 and meanings[days[0]].evidence.where == "header"
+    if len(days) != 1 or len(known_ends) != 1 or not (unclear or is_named):
         return meanings
-    (day,), (end,) = unclear, known_ends
+    (day,), (end,) = days, known_ends
     times = [cells[name].times_with(meanings[name].details) for name in (day, end)]
     if not all(isinstance(read, ParsedTimes) for read in times):
         return meanings
@@ -783,8 +789,23 @@ def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCell
     is_calendar = all(known.role not in MEASURES for known in meanings.values())
     if (last < first).any() or (len(lengths) > _MOST_LENGTHS and not is_calendar):  # such as the day of the last change
         return meanings
+    if is_named:
+        names = {name: cells[name].numbers_of_values for name, known in meanings.items() if known.role in KEYS}
+        are_ranges = meanings[end].role == "end" and bool((first < last).any())
+        if not are_ranges or not (is_calendar or _follow_each_other(first, last, names)):
+            return meanings
     evidence = Evidence(says, "cells", f"not {'after' if says == 'start' else 'before'} {end}")
     return meanings | {day: Meaning(says, evidence)}
+
+
+def _follow_each_other(
+    first: NDArray[np.datetime64], last: NDArray[np.datetime64], names: Mapping[str, NDArray[Any]]
+) -> bool:
+    """Return whether rows of the same *names* have the same days or days after each other; without an end, one day."""
+    rows = pd.DataFrame({"name": groups_of(names, [*names], len(first)), "first": first})
+    rows["last"] = np.where(np.isnat(last), first, last)
+    rows = rows.drop_duplicates().dropna().sort_values(["name", "first"])
+    return not (rows["first"] <= rows.groupby("name")["last"].shift()).any()
 
 
 def _with_unit_prices(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
