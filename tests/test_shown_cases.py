@@ -34,7 +34,7 @@ def test_a_name_without_a_case_is_refused(request: pytest.FixtureRequest) -> Non
 
 
 def test_a_test_without_cases_is_refused(request: pytest.FixtureRequest) -> None:
-    """The marker would say nothing."""
+    """A test without cases has nothing to show."""
     request.node.add_marker(pytest.mark.shown_by(1))
     with pytest.raises(pytest.Collector.CollectError, match="has no case"):
         leave_to_wide([request.node])
@@ -49,7 +49,7 @@ def test_a_test_without_cases_is_refused(request: pytest.FixtureRequest) -> None
     ],
 )
 def test_the_marks_of_a_module_are_read_without_importing_it(tmp_path: Path, line: str, marks: set[str]) -> None:
-    """Those of one of its tests are not."""
+    """A marker of one of its tests is no marker of the module."""
     (tmp_path / "test_it.py").write_text(f"import pytest\n\n{line}\n")
     assert marks_of_module(tmp_path / "test_it.py") == marks
 

@@ -110,14 +110,14 @@ def _of_no_country(table: OutsideTable, frame: DataFrame) -> OutsideTable:
     Raises:
         BadQuery: it does, and *frame* has other countries.
     """
-    titles = [text for text in (*table.grid.above, table.source) if countries_in(text)]
-    of_titles = {code for title in titles for code in countries_in(title).values()}
+    titles = {text: codes for text in (*table.grid.above, table.source) if (codes := countries_in(text))}
+    of_titles = {code for codes in titles.values() for code in codes.values()}
     others = {str(name) for name in frame["country_code"].dropna().unique()} - of_titles
     if not others:
         return table
     if of_titles:
         code = min(of_titles)
-        rule = f"has no column of countries, and {titles[0]!r} names {', '.join(sorted(of_titles))}: "
+        rule = f"has no column of countries, and {next(iter(titles))!r} names {', '.join(sorted(of_titles))}: "
         rule += f'country="{code}" takes its rows for that country alone, '
         rule += f'on={{"timestamp": "{table.periods.column}"}} for all'
         raise BadQuery("other", table.source, rule)

@@ -192,7 +192,7 @@ def _check_jumps(by_day: DataFrame, source: str) -> None:
             before, since = known.index[place], known.index[place + 1]
             rule = f"has {known.iloc[place]:.6g} dollars for one {code} on {before:%Y-%m-%d} and "
             rule += f"{known.iloc[place + 1]:.6g} on {since:%Y-%m-%d}, as if of other units since then: "
-            rule += f"write all rates of {code} for as many units"
+            rule += f"write all rates of {code} for the same number of units"
             raise BadQuery("rate", source, rule)
 
 

@@ -74,12 +74,12 @@ def with_repeated_keys(grid: Grid, stated: Mapping[str, Any]) -> tuple[Grid, dic
     for column in columns:
         codes = column.codes
         if column in blank and decided.get(column.name) is not False:
-            filled = _filled(column, before, has_total)
+            filled = _filled(column, before, every)
             is_layout = is_possible and filled is not None and _is_layout(codes, before, every)
             is_certain = decided.get(column.name, False)
             if is_layout and not is_certain:
                 is_certain = is_laid_out or _is_usual(column, every)
-                is_certain = is_certain or _are_proven(column, filled, has_total, grid, columns)
+                is_certain = is_certain or _are_proven(column, filled, has_total, every, grid, columns)
             if is_certain and filled is not None and (codes != filled).any():
                 is_laid_out = True
                 codes = filled
@@ -147,12 +147,12 @@ def _have_unlike_names(columns: Sequence[_Names], blank: Sequence[_Names], total
     return not DataFrame(names).duplicated().any()
 
 
-def _filled(column: _Names, before: Sequence[Codes], has_total: Mapping[str, RowMask]) -> Codes | None:
+def _filled(column: _Names, before: Sequence[Codes], totals: RowMask) -> Codes | None:
     """Return the names of a column, filled from above as far as a name before them stays the same."""
     filled = filled_down(column.codes, before)
     if filled is None:
         return None
-    last = np.logical_or.reduce([*has_total.values()]).copy()
+    last = totals.copy()
     last[:-1] = False  # the total of all rows has no name
     return np.where(last & (column.codes < 0), np.int32(-1), filled)
 
@@ -182,10 +182,14 @@ def _is_usual(column: _Names, totals: RowMask) -> bool:
 
 
 def _are_proven(
-    column: _Names, filled: Codes | None, has_total: Mapping[str, RowMask], grid: Grid, columns: Sequence[_Names]
+    column: _Names,
+    filled: Codes | None,
+    has_total: Mapping[str, RowMask],
+    every: RowMask,
+    grid: Grid,
+    columns: Sequence[_Names],
 ) -> bool:
     """Return whether subtotals are the sums of the rows of the name above them, all rows or all that are not hidden."""
-    every = np.logical_or.reduce([*has_total.values()])
     rows = np.flatnonzero(every)
     if filled is None or not len(rows):
         return False
@@ -223,7 +227,7 @@ def _name_of_total(
     filled: Codes,
     ordinary: RowMask,
 ) -> int | None:
-    """Return the place of the name whose rows a total adds up: beside its word, or that of the row above it."""
+    """Return the place of the name that a total adds up: the name beside its word, or the name of the row above it."""
     said = next(other for other in columns if has_total[other.name][row])
     if said.place < column.place:
         return None

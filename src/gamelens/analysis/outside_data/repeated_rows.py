@@ -30,7 +30,7 @@ _EXPORTED = re.compile(
 )
 _MIXED = np.uint64(0x9E3779B97F4A7C15)
 _FEWEST_NUMBERED = 5  # rows with numbers that are all different
-_FIRST = 100  # of its cells, of which all have digits
+_FIRST = 100  # cells of a column that all have digits
 _FEWEST = 2  # rows that are no chance, if they are so large a share of all, or stand in a row
 _SHARE = 0.05
 _LONG = 10  # rows of a block in a list of events

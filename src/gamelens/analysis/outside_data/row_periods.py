@@ -104,7 +104,7 @@ def periods_of(
 ) -> Periods:
     """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table.
 
-    The rows of columns *answered* count, also those of several days beside rows of one of these.
+    The rows of columns *answered* count, also where a row of several days stands beside a row of one of its days.
     """
     days = _best(meanings, cells, "day")
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))

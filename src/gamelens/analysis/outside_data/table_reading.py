@@ -764,7 +764,7 @@ def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCell
     """Return *meanings* with the only column of days as the start of an end, or the reverse.
 
     A day by its header beside an end is a start where the rows of a name follow each other, or in a calendar. Rows that
-    overlap are of single days: the end is that of a campaign.
+    overlap are of single days, and their end is the last day of a campaign.
     """
     for begin, until in pairwise(meanings):
         if (folded_header(begin), folded_header(until)) in _FROM_AND_TO and all(
@@ -1033,7 +1033,7 @@ def _in_unit_of_amounts(
 ) -> tuple[OutsideColumn, ColumnQuotient | None]:
     """Return a rate of amounts in thousands, in whose unit its cells are too, with its formula: 천원 an install.
 
-    *formula* is the one of its cells as they are. *scales* are the units of the amounts.
+    *formula* fits its cells as they are. *scales* are the units of the amounts.
     """
     for scale in {scale for scale in scales.values() if scale > 1}:
         amounts = {name: written[name] for name in scales if scales[name] == scale}
@@ -1048,7 +1048,7 @@ def _in_unit_of_amounts(
 
 
 def _with_currencies_of_rates(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
-    """Return *columns*, amounts of no known currency in the one of the rates that they prove: eCPM (R$) of earnings."""
+    """Return *columns*; an amount of no known currency has the currency of a rate that it proves: eCPM (R$)."""
     said: dict[str, dict[str, OutsideColumn]] = {}
     for rate in columns:
         is_quotient = rate.role == "rate" and isinstance(rate.weight, ColumnQuotient)

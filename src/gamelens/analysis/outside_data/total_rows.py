@@ -153,7 +153,7 @@ def _sum_of_all_days(
 
 
 def _is_sum_of_all(row: int, parts: NDArray[np.int64], summands: Mapping[str, NDArray[np.float64]]) -> bool:
-    """Return whether all numbers of a row are the sums of those of several *parts*."""
+    """Return whether each number of a row is the sum of the numbers of several *parts*."""
     sums = [(values[row], np.nansum(values[parts])) for values in summands.values() if not np.isnan(values[row])]
     if len(parts) < _FEWEST or not any(stated for stated, _ in sums):
         return False
