@@ -558,6 +558,7 @@ def test_numbers_below_a_line_of_lakhs_are_asked_about_by_a_join(tmp_path: Path,
         ("인천 지사 광고비", None),
         ("Ribu Studio", None),
         ("all figures in EUR", None),
+        ('"November budget: 35,000 EUR"', None),
         ("Team EUR", None),
     ],
 )

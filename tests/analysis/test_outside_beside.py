@@ -48,6 +48,11 @@ def test_a_title_says_what_the_numbers_of_days_are(file: WriteFile, title: str, 
         ("Tutarlar avro cinsindendir", "EUR"),
         ("Všechny částky v EUR", "EUR"),
         ("Бюджет, все суммы в евро", "EUR"),
+        ("货币单位：人民币元", "CNY"),
+        ("金额单位：新台币元", "TWD"),
+        ("통화: 미화", "USD"),
+        ("Importes en pesos mexicanos", "MXN"),
+        ("All amounts in Swiss francs", "CHF"),
     ],
 )
 def test_a_line_names_a_currency_or_what_was_spent(file: WriteFile, title: str, currency: str) -> None:

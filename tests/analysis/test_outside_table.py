@@ -392,6 +392,55 @@ def test_a_rate_that_is_upside_down_or_missing_is_refused(
         outside_data.roas(file("Day,Publisher,Cost (INR)\n2026-10-31,Meta,500\n"), money, rate=rate)
 
 
+@pytest.mark.parametrize(
+    ("header", "rate", "dollars"),
+    [
+        ("usd_per_pln", 0.275, 275.0),
+        ("USD/PLN", 3.6, 277.78),
+        ("pln_per_usd", 3.6, 277.78),
+        ("Kurs", 0.275, 275.0),
+        ("EUR/PLN", 4.25, "is of EUR and PLN by its name, and not US dollars for one PLN"),
+        ("pln_to_eur", 0.235, "is of EUR and PLN by its name"),
+        ("usd_per_eur", 1.16, "is of EUR and USD by its name, and not US dollars for one PLN"),
+        ("Rate (EUR)", 0.235, "is of EUR by its name"),
+        ("Kurs", 3.6, "it is PLN for one dollar"),
+    ],
+)
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_column_of_rates_is_of_the_currencies_that_its_name_has(
+    header: str, rate: float, dollars: float | str, is_read: bool
+) -> None:
+    """Of a table and of a frame, also where its name looks like a path."""
+    days = pd.to_datetime(["2026-11-02", "2026-11-03"], utc=True)
+    frame = DataFrame({"timestamp": days, "cost": [1000.0, 1000.0], "currency": "PLN", header: rate})
+    argument: Any = gl.read_table(frame) if is_read else frame
+    reading: dict[str, Any] = {} if is_read else {"currency": "currency"}
+    if isinstance(dollars, str):
+        with pytest.raises(BadQuery, match=dollars):
+            outside_data.in_dollars(argument, "cost", header, **reading)
+        return
+    assert outside_data.in_dollars(argument, "cost", header, **reading)["spend"].round(2).tolist() == [dollars] * 2
+
+
+@pytest.mark.parametrize(("start", "end", "empty"), [("2026-10-31", "", "End date"), ("", "2026-10-31", "Start date")])
+def test_amounts_of_a_period_without_an_end_are_asked_about(
+    file: WriteFile, money: DataFrame, start: str, end: str, empty: str
+) -> None:
+    """They would be booked on a day; both steps of the question can be followed."""
+    table = file(f"Publisher,Start date,End date,Cost\nMeta,2026-10-31,2026-10-31,300\nGoogle,{start},{end},120\n")
+    with pytest.raises(BadQuery, match=f"{empty} is empty in row 3 of table.csv, which has .* and numbers"):
+        outside_data.roas(table, money, currency="USD")
+    kept = outside_data.roas(table, money, currency="USD", leave_out={empty: [""]})
+    assert spends(kept.frame) == {"Meta Ads": 300}
+
+
+def test_a_holiday_without_an_end_is_one_day(file: WriteFile, money: DataFrame) -> None:
+    """It has no numbers that could belong to other days."""
+    holidays = file("Holiday,Start date,End date\nFair,2026-10-31,2026-11-01\nAll Souls,2026-11-02,\n")
+    joined = gl.join(money, holidays).frame
+    assert joined.groupby("timestamp")["Holiday"].first().tolist() == ["Fair", "Fair", "All Souls"]
+
+
 @pytest.mark.shown_by(2)
 @pytest.mark.parametrize(
     "rates",

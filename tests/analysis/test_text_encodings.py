@@ -61,6 +61,16 @@ def test_the_first_encoding_reads_the_text(language: str, encoding: str) -> None
     assert text.encode(encoding).decode(first) == text
 
 
+@pytest.mark.parametrize(
+    ("encoding", "changes"), [("cp949", "▲3;▼12;▲1;→\n"), ("cp932", "▲3;▼12;①;㈱\n"), ("gb18030", "▲3;▼12;①;→\n")]
+)
+def test_shapes_of_an_export_are_no_letters(encoding: str, changes: str) -> None:
+    """A list of ranks has an arrow in most of its rows."""
+    language = {"cp949": "Korean", "cp932": "Japanese", "gb18030": "Chinese"}[encoding]
+    content = (TEXTS[language] + changes * 20).encode(encoding)
+    assert [name for name, _ in likely_encodings(content)] == [encoding]
+
+
 def test_turkish_is_not_read_as_central_european() -> None:
     """A word that is read wrong is not recognised: a cancelled invoice would count."""
     assert [name for name, _ in likely_encodings(TEXTS["Turkish"].encode("cp1254"))] == ["cp1254"]

@@ -72,7 +72,7 @@ _SCRIPTS: Final = (
     ),
     _Script(("cp1253", "iso8859_7", "mac_greek", "cp737"), ("αοιετσνηυρπκμλςωγδάίόχέθήφύβώξζψϊϋΐΰ",), is_latin=False),
     _Script(
-        ("cp1251", "koi8_u", "iso8859_5", "mac_cyrillic", "cp866"),
+        ("cp1251", "koi8_r", "koi8_u", "iso8859_5", "mac_cyrillic", "cp866"),
         (
             "оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё",  # Russian
             "оанивітеркслдмпуяьзбгйчхцюжїшщєфґ",  # Ukrainian
@@ -88,7 +88,10 @@ _SCRIPTS: Final = (
 _OF_ONE_LETTER: Final = -2.0  # more, for a word of one letter: what looks like one may be a sign
 _OLD: Final = -2.0  # more, for encodings that only old systems write
 _MARKS: Final = "€£¥©®°§«»–—…‘’“”„•·№™, \u00a0₪฿"
-_EASTERN_SIGN: Final = re.compile(f"[{_MARKS}\u3000-\u3004\u3006-\u303f\uff00-\uff0f\uff1a-\uff20\uffe0-\uffe6○●△×→]")
+_EASTERN_SIGN: Final = re.compile(  # also arrows, circled numbers, shapes such as ▲, and ㈱
+    f"[{_MARKS}×\u2190-\u21ff\u2460-\u24ff\u25a0-\u26ff\u3000-\u3004\u3006-\u303f\u3200-\u33ff"
+    "\uff00-\uff0f\uff1a-\uff20\uffe0-\uffe6]"
+)
 _WITHIN_WORDS: Final = "’·-"
 _THAI_MARKS: Final = re.compile(r"(?<![ก-ฮ่-๋ัิ-ู])[ัิ-ู่-๋]|[เ-ไ](?![ก-ฮ])")
 

@@ -37,7 +37,14 @@ from gamelens.analysis.outside_data.outside_table import (
     words_of,
 )
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
-from gamelens.analysis.outside_data.rates import DailyRates, Rate, check_rate, dollars_of, is_rates_file
+from gamelens.analysis.outside_data.rates import (
+    DailyRates,
+    Rate,
+    check_rate,
+    dollars_by_column,
+    dollars_of,
+    is_rates_file,
+)
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within, step_of_name
@@ -137,7 +144,7 @@ def in_dollars(
         raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
     if currency is None and amount + CURRENCY in frame:
         currency = amount + CURRENCY
-    is_file = is_rates_file(rate) and not (isinstance(rate, str) and rate in frame)
+    is_file = is_rates_file(rate, [*map(str, frame.columns)])
     rates = dict(rate) if isinstance(rate, Mapping) else {"": rate}
     columns = [] if is_file else [named for named in rates.values() if isinstance(named, str)]
     for number in () if is_file or rate is None else rates.values():
@@ -198,9 +205,10 @@ def _factors(frame: DataFrame, codes: Series[Any], rates: DailyRates | Mapping[s
             usual = f', such as {{"{code}": {float(USD_PER_UNIT[code]):.4g}}}' if code in USD_PER_UNIT else ""
             rule = f"has no rate: pass a number, a column or a file of rates for each currency{usual}"
             raise BadQuery("rate", code, rule, [*filter(None, rates or ())])
-        factors = factors.mask(
-            rows, _daily_rates(frame[rows], given_rate) if isinstance(given_rate, str) else check_rate(code, given_rate)
-        )
+        if isinstance(given_rate, str):
+            factors = factors.mask(rows, dollars_by_column(given_rate, _daily_rates(frame[rows], given_rate), code))
+            continue
+        factors = factors.mask(rows, check_rate(code, given_rate))
     one = rates.get("") if isinstance(rates, Mapping) else None
     is_shared = one is not None and (not isinstance(one, str) or (frame.groupby("timestamp")[one].nunique() <= 1).all())
     if len(foreign) > 1 and is_shared:

@@ -26,8 +26,8 @@ _MULTIPLES: Final = {
     1e5: r"(?<!\w)la(?:kh|c)s?(?!\w)",
     1e4: r"万|萬|만",
     1e3: (
-        r"(?<!\w)(?:thousands?|e ?ft|ehuf|tis|tkc|tsd|tausend|milliers|miles|milhares|migliaia|тыс|000s?|in 1 ?000|k"
-        r"|[tk](?:eur|usd|gbp|chf)|tys|tysiac\w*|tisic\w*|tisuca|tisoc"
+        r"(?<!\w)(?:thousands?|e ?ft|ehuf|tis|tkc|tsd|tausend|milliers|miles|milhares|migliaia|тыс|(?<!\d )000s?"
+        r"|in 1 ?000|k|[tk](?:eur|usd|gbp|chf)|tys|tysiac\w*|tisic\w*|tisuca|tisoc"
         r"|hiljad[ae]|ezer|tusen|tusental|tusind|tusinde|tuhat(?:ta)?"
         r"|duizend\w*|nghin"
         r"|ribuan|ribu(?= (?:rp|rupiah|idr|dolar|usd))|ngan(?= dong)|tkr|тысяч\w*|тис|тисяч\w*|хиляди|хил|χιλ|χιλιαδ\w*"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from numbers import Real
 from typing import Any, Final
@@ -74,8 +74,10 @@ def _is_upside_down(rate: float, usual: float) -> bool:
     return (from_inverse < _NEAR < from_usual) or from_usual - from_inverse > _FAR
 
 
-def is_rates_file(rate: Any) -> bool:
-    """Return whether *rate* is a table of rates, or the path of one."""
+def is_rates_file(rate: Any, columns: Iterable[str]) -> bool:
+    """Return whether *rate* is a table of rates, or the path of one, and none of *columns*, such as EUR/USD."""
+    if isinstance(rate, str) and rate in columns:
+        return False
     is_path = isinstance(rate, os.PathLike) or (isinstance(rate, str) and ("." in rate or "/" in rate))
     return is_path or isinstance(rate, (OutsideTable, DataFrame)) or hasattr(rate, "__arrow_c_stream__")
 
@@ -163,7 +165,7 @@ def _rates_of(table: OutsideTable) -> DataFrame:
             {number.name.strip(): _by_day(number, days) for number in numbers}, table.rates_of, table
         )
     else:
-        found |= dict(_by_pair(column, pair, _by_day(column, days)) for column, pair in pairs)
+        found |= dict(_by_pair(column.name, pair, _by_day(column, days)) for column, pair in pairs)
         named = {number.name.strip(): _by_day(number, days) for number in plain}
         found |= _rates_of_named(named, table) if named else {}
     if not found:
@@ -209,7 +211,7 @@ def _ask_for_days(table: OutsideTable, home: str) -> None:
             found = _rates_by_code(table, codes, numbers, days, home)
         else:
             pairs = [(column, pair) for column in numbers if (pair := is_exchange(column.name))]
-            found = dict(_by_pair(column, pair, _by_day(column, days)) for column, pair in pairs)
+            found = dict(_by_pair(column.name, pair, _by_day(column, days)) for column, pair in pairs)
     except BadQuery:
         return
     rates = {code: float(f"{rate.iloc[0]:.6g}") for code, rate in found.items() if len(rate) and code != "USD"}
@@ -250,17 +252,17 @@ def _by_day(column: OutsideColumn, days: Series[Any]) -> Series[Any]:
     return column.values.astype("float64").groupby(days).last()
 
 
-def _by_pair(column: OutsideColumn, pair: tuple[str, str], rates: Series[Any]) -> tuple[str, Series[Any]]:
+def _by_pair(name: str, pair: tuple[str, str], rates: Series[Any]) -> tuple[str, Series[Any]]:
     """Return the rates of a column such as usd_per_eur or EUR/USD, which people write in both orders.
 
     Raises:
         BadQuery: neither currency is the dollar, or its rates are upside down.
     """
     if "USD" not in pair:
-        raise BadQuery("rate", column.name, "compares two currencies, neither of them US dollars")
+        raise BadQuery("rate", name, "compares two currencies, neither of them US dollars")
     code = pair[0] if pair[1] == "USD" else pair[1]
     usual, middle = float(USD_PER_UNIT[code]), float(rates.median())
-    if "per" in column.name.casefold():
+    if "per" in name.casefold():
         if pair[0] != "USD":  # EUR per dollar
             return code, 1 / rates
         check_rate(code, middle)
@@ -402,7 +404,8 @@ def dollars_of(
         raise BadQuery(
             "rate", rate, f'is one rate for {", ".join(foreign)}: name one for each currency, {{"{foreign[0]}": ...}}'
         )
-    daily = DailyRates(rate) if foreign and is_rates_file(rate) else None
+    is_file = is_rates_file(rate, [other.name for other in table.columns])
+    daily = DailyRates(rate) if foreign and is_file else None
     of_dollars = rate.get("USD") if isinstance(rate, Mapping) else None
     if isinstance(of_dollars, Real) and of_dollars != 1:
         raise BadQuery("rate", of_dollars, "is of USD, which need none: amounts in US dollars stay as they are")
@@ -435,9 +438,28 @@ def _rates_of_rows(column: OutsideColumn, code: str, rows: Series[Any]) -> Serie
     values = column.values.astype("float64")
     if values[rows].isna().any():
         raise BadQuery("rate", column.name, f"has no rate in {int(values[rows].isna().sum())} rows of {code}")
-    for number in values[rows].unique().tolist():
+    return dollars_by_column(column.name, values[rows], code).reindex(values.index)
+
+
+def dollars_by_column(name: str, rates: Series[Any], code: str) -> Series[Any]:
+    """Return US dollars for one unit of *code*, any currency if it is empty, by the rates of a column.
+
+    Its name may say of what they are: usd_per_eur, EUR/USD.
+
+    Raises:
+        BadQuery: the name has another currency, or a rate is upside down.
+    """
+    pair = is_exchange(name)
+    named = {*(pair or currencies_in(name, is_header=True))}
+    if (pair and "USD" not in named) or (code and len(named) <= 2 and not named <= {"USD", code}):
+        wanted = f"US dollars for one {code or 'unit'}"
+        rule = f"is of {' and '.join(sorted(named))} by its name, and not {wanted}: pass a column, a number or a file"
+        raise BadQuery("rate", name, f"{rule} of these, or rename the column if its name is wrong")
+    if pair and rates.notna().any():
+        _, rates = _by_pair(name, pair, rates)
+    for number in rates.dropna().unique().tolist():
         check_rate(code, number)
-    return values
+    return rates
 
 
 def _mean_rates(daily: DailyRates, code: str, table: OutsideTable, rows: Series[Any], used: Series[Any]) -> Series[Any]:

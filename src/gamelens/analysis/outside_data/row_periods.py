@@ -122,24 +122,7 @@ def periods_of(
         problem = _ranges_over_days(days[0], periods, meanings, cells, grid) if is_asked else None
         return periods if problem is None else _none(grid, problem)
     if starts and ends:
-        details = meanings[starts[0]].details
-        first = cells[starts[0]].times_with(details)  # of local days, ends are local too
-        last = cells[ends[0]].times_with({"local": details.get("local"), **meanings[ends[0]].details})
-        if isinstance(first, BadQuery):
-            return _none(grid, _odd_day(cells[starts[0]], grid) or first)
-        if isinstance(last, BadQuery):
-            return _none(grid, _odd_day(cells[ends[0]], grid) or last)
-        if (problem := _midnight_elsewhere(cells[starts[0]], first, "start")) is not None:
-            return _none(grid, problem)
-        at, until = (read.at[cells[name].codes] for read, name in ((first, starts[0]), (last, ends[0])))
-        is_time = last.precision == "time" and (until != until.astype("datetime64[D]")).any()
-        if is_time or last.precision != "time":
-            until = (until.astype("datetime64[D]") + _DAY).astype("datetime64[us]")
-        until = np.where(until <= at, at.astype("datetime64[D]") + _DAY, until).astype("datetime64[us]")
-        moved = _moved_by_zone(cells[starts[0]], first, "start", grid)
-        notes = "; ".join(note for note in (first.note, last.note, moved) if note)
-        at, evidence = at.astype("datetime64[D]"), meanings[starts[0]].evidence
-        return Periods(_moments(at), _moments(until), _length(at, until), starts[0], evidence, note=notes or None)
+        return _from_start_to_end(starts[0], ends[0], meanings, cells, grid)
     if ends and not starts and (weeks := _weeks_to(ends[0], meanings[ends[0]], cells[ends[0]], grid)) is not None:
         return weeks
     if starts:
@@ -159,6 +142,56 @@ def periods_of(
         example = times.value if isinstance(times, BadQuery) else cells[unread].example
         return _none(grid, BadQuery(unread, example, rule))
     return _beside(grid) or _of_file_name(grid, meanings) or _none(grid)
+
+
+def _from_start_to_end(
+    start: str, end: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], grid: Grid
+) -> Periods:
+    """Return the periods of rows whose first and last days two columns have."""
+    details = meanings[start].details
+    first = cells[start].times_with(details)  # of local days, ends are local too
+    last = cells[end].times_with({"local": details.get("local"), **meanings[end].details})
+    if isinstance(first, BadQuery):
+        return _none(grid, _odd_day(cells[start], grid) or first)
+    if isinstance(last, BadQuery):
+        return _none(grid, _odd_day(cells[end], grid) or last)
+    at, until = first.at[cells[start].codes], last.at[cells[end].codes]
+    problem = _midnight_elsewhere(cells[start], first, "start")
+    problem = problem or _open_period(start, end, np.isnat(at) != np.isnat(until), meanings, cells, grid)
+    if problem is not None:
+        return _none(grid, problem)
+    is_time = last.precision == "time" and (until != until.astype("datetime64[D]")).any()
+    if is_time or last.precision != "time":
+        until = (until.astype("datetime64[D]") + _DAY).astype("datetime64[us]")
+    is_one_day = (until <= at) | np.isnat(until)
+    until = np.where(is_one_day, at.astype("datetime64[D]") + _DAY, until).astype("datetime64[us]")
+    moved = _moved_by_zone(cells[start], first, "start", grid)
+    notes = "; ".join(note for note in (first.note, last.note, moved) if note)
+    at, evidence = at.astype("datetime64[D]"), meanings[start].evidence
+    return Periods(_moments(at), _moments(until), _length(at, until), start, evidence, note=notes or None)
+
+
+def _open_period(
+    start: str,
+    end: str,
+    is_open: NDArray[np.bool_],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    grid: Grid,
+) -> BadQuery | None:
+    """Return the question about amounts and counts of rows that lack the start or the end of their period.
+
+    Without numbers, such as a holiday of one day, a row without an end is of its first day.
+    """
+    numbers = [name for name, meaning in meanings.items() if meaning.role in MEASURES]
+    rows = is_open & np.logical_or.reduce([cells[name].codes >= 0 for name in numbers] or [np.zeros_like(is_open)])
+    if not rows.any():
+        return None
+    place = int(rows.argmax())
+    name, other = (end, start) if cells[end].codes[place] < 0 else (start, end)
+    rule = f"is empty in {grid.rows_text(rows)}, which {'has' if rows.sum() == 1 else 'have'} {other} and numbers: "
+    rule += f'write the day, leave_out={{"{name}": [""]}} leaves the rows out, '
+    return BadQuery(name, UNSET, rule + f'roles={{"{name}": "text"}} takes {other} alone as the day of every row')
 
 
 def _which_day(days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> BadQuery:
