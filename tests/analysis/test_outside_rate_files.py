@@ -10,7 +10,7 @@ import pytest
 
 import gamelens as gl
 from gamelens.analysis import outside_data
-from gamelens.analysis.outside_data.quoted_rates import quote_in
+from gamelens.analysis.outside_data.bank_rates.quoted_rates import quote_in
 from gamelens.analysis.outside_data.rates import DailyRates
 from gamelens.errors import BadQuery
 

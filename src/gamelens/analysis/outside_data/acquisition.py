@@ -24,7 +24,6 @@ from pandas.api.types import is_numeric_dtype
 from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
@@ -48,10 +47,11 @@ from gamelens.analysis.outside_data.rates import (
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within, step_of_name
-from gamelens.analysis.outside_data.running_totals import running_total
-from gamelens.analysis.outside_data.tax_bases import other_basis
+from gamelens.analysis.outside_data.rows.running_totals import running_total
+from gamelens.analysis.outside_data.rows.tax_bases import other_basis
 from gamelens.analysis.outside_data.time_buckets import uncovered_buckets
-from gamelens.analysis.outside_data.total_words import LEXICON
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.total_words import LEXICON
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
     column_of,

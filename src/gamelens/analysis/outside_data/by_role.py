@@ -11,11 +11,11 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import concepts_in
-from gamelens.analysis.outside_data.total_words import LEXICON
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.total_words import LEXICON
 from gamelens.errors import BadQuery
 
 Groups = NDArray[np.int64]

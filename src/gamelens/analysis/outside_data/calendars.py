@@ -17,11 +17,11 @@ from pandas.api.types import is_datetime64_any_dtype
 
 from gamelens.analysis.ads.canonical_names import countries_in
 from gamelens.analysis.files.table_reader import STRUCK
-from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.outside_data.roles import MEASURES
-from gamelens.analysis.outside_data.row_states import cancelled_texts
-from gamelens.analysis.outside_data.total_words import LEXICON
+from gamelens.analysis.outside_data.rows.row_states import cancelled_texts
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.total_words import LEXICON
 from gamelens.errors import BadQuery
 
 _DAY: Final = pd.Timedelta(days=1)

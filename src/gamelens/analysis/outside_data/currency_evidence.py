@@ -28,9 +28,9 @@ from gamelens.analysis.files.currency_names import (
     currencies_of_code,
 )
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.header_words import folded_header
-from gamelens.analysis.outside_data.money_units import NO_DECIMALS, multiple_in, without_multiple
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.money_units import NO_DECIMALS, multiple_in, without_multiple
 from gamelens.errors import BadQuery
 
 _IN_CURRENCY: Final = re.compile(

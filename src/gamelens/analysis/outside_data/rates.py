@@ -18,8 +18,7 @@ from pandas.api.types import is_numeric_dtype
 
 from gamelens.analysis.files.currency_names import currencies_in, currencies_of, is_currency
 from gamelens.analysis.files.date_parsing import read_times
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.quoted_rates import (
+from gamelens.analysis.outside_data.bank_rates.quoted_rates import (
     Quote,
     are_quotes,
     dollars_by_quotes,
@@ -27,12 +26,13 @@ from gamelens.analysis.outside_data.quoted_rates import (
     quotes_of_series,
     vendor_named,
 )
-from gamelens.analysis.outside_data.rates_by_row import (
+from gamelens.analysis.outside_data.bank_rates.rates_by_row import (
     columns_of_rates,
     pair_columns,
     prices_of_one,
     quotes_of_pairs,
 )
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import Evidence, Vendor, is_exchange
 from gamelens.analysis.outside_data.table_reading import understood
 from gamelens.errors import BadQuery

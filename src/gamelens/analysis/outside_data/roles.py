@@ -29,11 +29,11 @@ from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header, is_eastern
-from gamelens.analysis.outside_data.money_units import without_rupees, without_unit
 from gamelens.analysis.outside_data.stated_years import days_beside
-from gamelens.analysis.outside_data.tax_words import without_tax
-from gamelens.analysis.outside_data.total_words import (
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header, is_eastern
+from gamelens.analysis.outside_data.words.money_units import without_rupees, without_unit
+from gamelens.analysis.outside_data.words.tax_words import without_tax
+from gamelens.analysis.outside_data.words.total_words import (
     AVERAGE,
     AVERAGE_AT_ONE_END,
     CANDIDATES,

@@ -19,8 +19,8 @@ from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, ColumnCells, Evidence, Meaning, concepts_in, groups_of
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 

@@ -19,7 +19,7 @@ from gamelens.analysis.files.days_without_year import FirstAndLastDay, dates_of
 from gamelens.analysis.files.decimal_digits import ascii_digits
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.total_words import AVERAGE_AT_ONE_END, TOTAL_AT_ONE_END
+from gamelens.analysis.outside_data.words.total_words import AVERAGE_AT_ONE_END, TOTAL_AT_ONE_END
 from gamelens.errors import BadQuery
 
 _YEAR: Final = re.compile(r"(?<![\d.,/_-])20\d\d(?![\d_]|[-/.,]\d)")

@@ -26,47 +26,20 @@ from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, WrittenNumbers, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import HIDDEN, STRUCK, Grid, read_grid
+from gamelens.analysis.outside_data.bank_rates.quoted_rates import (
+    are_quotes,
+    quoted_headers,
+    with_units_in_headers,
+    without_names_of_currencies,
+)
 from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
     columns_of_codes,
     currencies_of_column,
     multiple_problem,
 )
-from gamelens.analysis.outside_data.debits_and_credits import with_ledger_problems
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
-from gamelens.analysis.outside_data.money_units import (
-    NO_DECIMALS,
-    NO_HUNDREDTHS,
-    MoneyUnit,
-    multiple_in_script,
-    multiple_of_counts,
-    multiple_of_rupees,
-    unit_in,
-)
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.quoted_rates import (
-    are_quotes,
-    quoted_headers,
-    with_units_in_headers,
-    without_names_of_currencies,
-)
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
-from gamelens.analysis.outside_data.repeated_amounts import repeated_amount_problem
-from gamelens.analysis.outside_data.repeated_keys import FILLED_DOWN, with_repeated_keys
-from gamelens.analysis.outside_data.repeated_rows import (
-    alike_rows,
-    are_many,
-    export_times,
-    of_one_document,
-    repeated_problem,
-    repeated_rows,
-    restated_problem,
-    restated_rows,
-    row_hashes,
-    superseded_problem,
-    superseded_rows,
-)
-from gamelens.analysis.outside_data.reshaping import reshaped
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -90,20 +63,53 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import Periods, periods_of, step_of_name
-from gamelens.analysis.outside_data.row_states import is_void_header, left_out, rows_named, state_problem, stated_rows
-from gamelens.analysis.outside_data.running_totals import (
+from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
+from gamelens.analysis.outside_data.rows.repeated_amounts import repeated_amount_problem
+from gamelens.analysis.outside_data.rows.repeated_keys import FILLED_DOWN, with_repeated_keys
+from gamelens.analysis.outside_data.rows.repeated_rows import (
+    alike_rows,
+    are_many,
+    export_times,
+    of_one_document,
+    repeated_problem,
+    repeated_rows,
+    restated_problem,
+    restated_rows,
+    row_hashes,
+    superseded_problem,
+    superseded_rows,
+)
+from gamelens.analysis.outside_data.rows.row_states import (
+    is_void_header,
+    left_out,
+    rows_named,
+    state_problem,
+    stated_rows,
+)
+from gamelens.analysis.outside_data.rows.running_totals import (
     growth_problem,
     meaning_of_differences,
     stated_totals,
     with_amounts_of_days,
     with_running_totals,
 )
+from gamelens.analysis.outside_data.rows.tax_bases import tax_bases, tax_problem
+from gamelens.analysis.outside_data.rows.total_columns import with_total_columns
+from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_down, find_totals, note_of
+from gamelens.analysis.outside_data.shape.reshaping import reshaped
+from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
-from gamelens.analysis.outside_data.tables_below import before_header, of_one_table
-from gamelens.analysis.outside_data.tax_bases import tax_bases, tax_problem
-from gamelens.analysis.outside_data.total_columns import with_total_columns
-from gamelens.analysis.outside_data.total_rows import TotalRows, filled_down, find_totals, note_of
-from gamelens.analysis.outside_data.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.money_units import (
+    NO_DECIMALS,
+    NO_HUNDREDTHS,
+    MoneyUnit,
+    multiple_in_script,
+    multiple_of_counts,
+    multiple_of_rupees,
+    unit_in,
+)
+from gamelens.analysis.outside_data.words.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 

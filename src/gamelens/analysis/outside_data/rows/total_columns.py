@@ -11,7 +11,7 @@ import numpy as np
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.total_words import AT_ONE_END, WHOLE_OF_NAMES
+from gamelens.analysis.outside_data.words.total_words import AT_ONE_END, WHOLE_OF_NAMES
 
 _ADDED_UP: Final = ("amount", "count", "number")
 _FEWEST_PARTS: Final = 2

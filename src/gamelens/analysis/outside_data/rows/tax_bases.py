@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET
 
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meaning, concepts_in
-from gamelens.analysis.outside_data.row_states import NAMED_BY_HEADER, rows_with, yes_and_no
-from gamelens.analysis.outside_data.tax_words import bare_words, basis_pattern, candidates, tax_words
+from gamelens.analysis.outside_data.rows.row_states import NAMED_BY_HEADER, rows_with, yes_and_no
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.tax_words import bare_words, basis_pattern, candidates, tax_words
 from gamelens.errors import BadQuery
 
 Basis = Literal["gross", "net", "none"]

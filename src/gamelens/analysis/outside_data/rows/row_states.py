@@ -23,8 +23,6 @@ from gamelens._text import counted
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.debits_and_credits import credits_among
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.roles import (
     KEYS,
@@ -35,7 +33,9 @@ from gamelens.analysis.outside_data.roles import (
     header_meanings,
     is_kind_header,
 )
-from gamelens.analysis.outside_data.total_words import ACTUAL, LEXICON
+from gamelens.analysis.outside_data.rows.debits_and_credits import credits_among
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.total_words import ACTUAL, LEXICON
 from gamelens.errors import BadQuery
 
 State = Literal["expected", "void", "back", "moved", "charge"]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import MEASURES, header_meanings
-from gamelens.analysis.outside_data.total_words import PART
+from gamelens.analysis.outside_data.words.total_words import PART
 
 _INDENTED: Final = re.compile(r"(?:\s*[└├–—•·>*-]+\s*|\s+)(?P<name>\S.*)")
 _FEWEST: Final = 2  # different measures

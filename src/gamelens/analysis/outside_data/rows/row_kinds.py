@@ -16,7 +16,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from gamelens.analysis.ads.canonical_names import canonical_name
-from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -27,7 +26,8 @@ from gamelens.analysis.outside_data.roles import (
     header_meanings,
     summands_of,
 )
-from gamelens.analysis.outside_data.total_words import LEVELS, PART, TOTAL_AT_ONE_END
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.total_words import LEVELS, PART, TOTAL_AT_ONE_END
 
 COUNTED_TWICE: Final = "counts countries twice"
 """Begins the question about countries beside the regions that add them up."""

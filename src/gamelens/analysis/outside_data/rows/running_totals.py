@@ -15,7 +15,6 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import (
     KEYS,
@@ -28,6 +27,7 @@ from gamelens.analysis.outside_data.roles import (
     header_meanings,
     lexicon,
 )
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.errors import BadQuery
 
 Floats = NDArray[np.float64]

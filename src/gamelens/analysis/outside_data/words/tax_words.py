@@ -6,8 +6,8 @@ import re
 from functools import cache
 from typing import Final
 
-from gamelens.analysis.outside_data.header_words import any_phrase, folded_header
-from gamelens.analysis.outside_data.total_words import LEXICON
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.total_words import LEXICON
 
 _WORDS_BETWEEN: Final = r"(?: ?(?:\d+|of|of the|the|la|le|les|l|de|die|der)){0,2} ?"
 

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 from msgspec import UNSET
 
-from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.errors import BadQuery
 
 _PAIRS: Final = (

@@ -20,8 +20,8 @@ from pandas import DataFrame, Series
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES, ColumnCells, header_meanings
-from gamelens.analysis.outside_data.total_rows import are_merged, filled_down, folded_name
-from gamelens.analysis.outside_data.total_words import TOTAL_AT_ONE_END, WORD_AT_ONE_END
+from gamelens.analysis.outside_data.rows.total_rows import are_merged, filled_down, folded_name
+from gamelens.analysis.outside_data.words.total_words import TOTAL_AT_ONE_END, WORD_AT_ONE_END
 from gamelens.errors import BadQuery
 
 FILLED_DOWN: Final = "filled_down"

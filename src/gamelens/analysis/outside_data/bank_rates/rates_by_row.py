@@ -16,9 +16,9 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_numeric_dtype
 
 from gamelens.analysis.files.currency_names import currencies_of
-from gamelens.analysis.outside_data.header_words import folded_header
+from gamelens.analysis.outside_data.bank_rates.quoted_rates import Quote, units_column
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
-from gamelens.analysis.outside_data.quoted_rates import Quote, units_column
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.wire.currencies import USD_PER_UNIT
 
 _BASE: Final = re.compile(r"(?<!\w)(?:base|basis\w*|from|source|unit|denom\w*|de base|базов\w*)(?!\w)")

@@ -17,9 +17,6 @@ from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import dates_of
 from gamelens.analysis.files.quarters import quarters_of
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.header_words import folded_header
-from gamelens.analysis.outside_data.listed_measures import with_listed_measures
-from gamelens.analysis.outside_data.measure_rows import with_measures_as_columns
 from gamelens.analysis.outside_data.roles import (
     MEASURES,
     ColumnCells,
@@ -30,8 +27,11 @@ from gamelens.analysis.outside_data.roles import (
     find_header,
     header_meanings,
 )
-from gamelens.analysis.outside_data.row_states import state_of_header
-from gamelens.analysis.outside_data.total_words import AVERAGE, TOTAL
+from gamelens.analysis.outside_data.rows.row_states import state_of_header
+from gamelens.analysis.outside_data.shape.listed_measures import with_listed_measures
+from gamelens.analysis.outside_data.shape.measure_rows import with_measures_as_columns
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.total_words import AVERAGE, TOTAL
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2

@@ -20,8 +20,6 @@ from pandas import Series
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.doubtful_totals import rows_by_word
-from gamelens.analysis.outside_data.outline_rows import outline_totals
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -32,8 +30,10 @@ from gamelens.analysis.outside_data.roles import (
     groups_of,
     summands_of,
 )
-from gamelens.analysis.outside_data.row_kinds import COUNTED_TWICE, is_level, kinds_of_rows
-from gamelens.analysis.outside_data.total_words import (
+from gamelens.analysis.outside_data.rows.doubtful_totals import rows_by_word
+from gamelens.analysis.outside_data.rows.outline_rows import outline_totals
+from gamelens.analysis.outside_data.rows.row_kinds import COUNTED_TWICE, is_level, kinds_of_rows
+from gamelens.analysis.outside_data.words.total_words import (
     AT_ONE_END,
     TOTAL_AT_ONE_END,
     WHOLE,

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.header_words import folded_header
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES, ColumnCells, Meaning, summands_of
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.errors import BadQuery
 
 _EXPORTED = re.compile(

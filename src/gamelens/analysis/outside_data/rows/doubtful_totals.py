@@ -15,7 +15,7 @@ from pandas import Series
 
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES, ColumnCells, Meaning, groups_of, summands_of
-from gamelens.analysis.outside_data.total_words import AVERAGE, AVERAGE_AT_ONE_END, TOTAL, TOTAL_AT_ONE_END
+from gamelens.analysis.outside_data.words.total_words import AVERAGE, AVERAGE_AT_ONE_END, TOTAL, TOTAL_AT_ONE_END
 
 _ROUNDING: Final = 0.005
 _FEWEST_PARTS: Final = 2

@@ -1,0 +1,1 @@
+"""Tables of exchange rates as banks write them, by columns and by rows."""
