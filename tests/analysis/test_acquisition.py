@@ -254,8 +254,10 @@ def test_one_rate_for_two_currencies_is_refused() -> None:
     """A rate of the day cannot be that of euros and pounds."""
     frame = tidy_frame(
         timestamp=["2026-11-01"] * 2, Spend=[10.0, 10.0], Spend_currency=["EUR", "GBP"], usd_per_eur=[1.1, 1.1]
-    )
+    ).assign(rate=1.1)
     with pytest.raises(BadQuery, match="one rate a day for EUR, GBP"):
+        outside_data.in_dollars(frame, "Spend", "rate")
+    with pytest.raises(BadQuery, match="is of EUR and USD by its name, and not US dollars for one GBP"):
         outside_data.in_dollars(frame, "Spend", "usd_per_eur")
     with pytest.raises(BadQuery, match=r"GBP.*has no rate"):
         outside_data.in_dollars(frame, "Spend", {"EUR": "usd_per_eur"})

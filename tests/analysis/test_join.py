@@ -301,7 +301,7 @@ def test_names_match_in_any_spelling_and_other_keys_exactly(revenue: DataFrame, 
     assert report.matched_share == 0.4
     builds = with_query(tidy_frame("event_count", timestamp=DAYS[:1], build=["1.0-RC"], event_count=[1]))
     report = gl.join(builds, file("built,clicks\n1.0-rc,1\n"), on={"build": "built"}).report
-    assert report.warnings == ("built of spend.csv is compared exactly with build: '1.0-rc' is not '1.0-RC'",)
+    assert report.warnings[0] == "built of spend.csv is compared exactly with build: '1.0-rc' is not '1.0-RC'"
 
 
 def test_the_group_without_a_value_meets_only_an_empty_cell(revenue: DataFrame, file: WriteFile) -> None:

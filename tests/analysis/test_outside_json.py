@@ -218,3 +218,38 @@ def test_names_that_the_code_cannot_reach_are_left_out_of_it(tmp_path: Path) -> 
     assert table.frame["parts.who.name"].tolist() == ["Meta"]
     assert table.frame["unit"].tolist() == ["u"]
     assert (table.frame["day"].dt.day.tolist(), table.frame["outer day"].dt.day.tolist()) == ([1], [30])
+
+
+def _part(factor: int) -> list[dict[str, Any]]:
+    return [{"country": code, "spend": factor * 1.5, "installs": factor} for code in ("US", "DE")]
+
+
+@pytest.mark.parametrize(
+    ("whole", "names", "spend"),
+    [
+        ({"code": 0, "Data": {"2026-11-01": _part(1), "2026-11-02": _part(2)}, "Total": {"spend": 9}}, ["day"], 9),
+        ({"currency": "EUR", "20261101": _part(1), "20261102": _part(2), "total": {"spend": 9.5}}, ["day"], 9),
+        ({"meta": {"currency": "EUR"}, "report": {"Meta": _part(1), "Google Ads": _part(2)}}, ["network"], 9),
+        (
+            {"data": {"2026-11-01": {"US": {"spend": 1}, "DE": {"spend": 3}}, "2026-11-02": {"US": {"spend": 1}}}},
+            ["day", "country"],
+            5,
+        ),
+        (
+            {"US": {"2026-11-01": {"spend": 1}, "2026-11-02": {"spend": 2}}, "DE": {"2026-11-01": {"spend": 5}}},
+            ["country", "day"],
+            8,
+        ),
+        ({"2026-11-01": {"spend": 1, "day": "Sun"}, "2026-11-02": {"spend": 2, "day": "Mon"}}, ["day"], 3),
+        ({"result": {"2026-11-01": [{"spend": 1, "network": "Meta"}]}}, ["day"], 1),
+        ({"paid": [{"spend": 7}], "organic": [{"installs": 1}], "page": {"size": 2}}, [], 7),
+    ],
+)
+def test_keys_of_objects_are_names_and_days(
+    tmp_path: Path, whole: dict[str, Any], names: list[str], spend: float
+) -> None:
+    """The code of the refusal makes them columns; a total beside the days is in no row."""
+    table = _opened(_written(tmp_path, "report.json", json.dumps(whole)))
+    assert table.frame["spend"].sum() == spend
+    assert {*names} <= {column.role for column in table.columns}
+    assert (table.column("spend").currency == "EUR") == ("EUR" in json.dumps(whole))

@@ -96,7 +96,19 @@ def test_a_refused_day_is_quoted_as_it_is_written(
     assert gl.read_table(path, **step).period == "day"
 
 
-def test_texts_without_such_digits_stay() -> None:
-    """Marks alone do not make a number."""
+def test_wide_marks_are_marks_beside_any_digits() -> None:
+    """Reports of Korea and Japan have wide signs of currencies before plain digits; other letters stay."""
     assert ascii_digits(["，１", "a"]) == [",1", "a"]
-    assert ascii_digits(["，x", "12"]) == ["，x", "12"]
+    assert ascii_digits(["￦1,663", "매체"]) == ["₩1,663", "매체"]
+
+
+@pytest.mark.parametrize(
+    ("cell", "currency", "value"), [("￦1,663,224", "KRW", 1663224), ("￡12.50", "GBP", 12.5), ("US＄3.5", "USD", 3.5)]
+)
+def test_wide_signs_of_currencies(file: WriteFile, cell: str, currency: str, value: float) -> None:
+    """In a cell and in a header."""
+    column = gl.read_table(file(f'Date,Spend\n2026-11-01,"{cell}"\n2026-11-02,"{cell}"\n')).column("Spend")
+    assert (column.currency, column.values.tolist()) == (currency, [value] * 2)
+    sign = cell.rstrip("0123456789.,")
+    header = f"Spend ({sign})"
+    assert gl.read_table(file(f"Date,{header}\n2026-11-01,1.5\n2026-11-02,2\n")).column(header).currency == currency

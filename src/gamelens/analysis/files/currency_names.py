@@ -35,7 +35,9 @@ _SPELLED: Final = "|".join(
     if len(name) > 2 and name.isascii() and name[-1].isalpha() and name not in _ALSO_ACTUAL
 )
 _NAMES: Final = re.compile(rf"(?<![^\W_])(?:{_SPELLED})(?![^\W_])")
-_SIGNS: Final = re.compile(r"[A-Z]{0,3}[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
+_SIGNS: Final = re.compile(r"[A-Z]{0,3}[$\u00a3\u00a5\u20a0-\u20bf]")
+
+_WIDE_SIGNS: Final = str.maketrans("＄￡￥￦", "$£¥₩")
 
 _BETWEEN: Final = re.compile(r"[\s,;:/|・、，；：／·]+")
 _MULTIPLE: Final = re.compile("[十百千万億萬亿만천억]+")
@@ -49,6 +51,7 @@ def is_currency(code: str) -> bool:
 @cache
 def currencies_of(text: str) -> Currencies:
     """Return the currencies that a code, a symbol, a name, or several of them together may mean."""
+    text = text.translate(_WIDE_SIGNS)
     if text in USD_PER_UNIT:
         return frozenset({text})
     if (meant := _MEANT.get(text.casefold().rstrip("."))) is not None:
@@ -76,6 +79,7 @@ def currencies_in(text: str, *, is_header: bool = False) -> Currencies:
 
     In capitals a code is one; in the name of a column such as cost_usd also in small letters, unless it is a word.
     """
+    text = text.translate(_WIDE_SIGNS)
     words = re.split(r"[^A-Za-z]+", text)
     found = {currencies_of(word) for word in words if len(word) == 3 and is_currency(word)}
     if is_header and "_" in text:

@@ -15,24 +15,21 @@ import pyarrow.compute as pc
 ARABIC_DECIMAL_MARK: Final = "٫"
 """It is a decimal mark in every file, unlike a point and a comma, and stays as it is."""
 _THOUSANDS_MARK: Final = "٬"
-_OTHERS: Final = rf"[^\P{{Nd}}0-9]|{_THOUSANDS_MARK}"
 _UNSEEN: Final = "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _MARKS: Final[dict[str, str | None]] = {
     _THOUSANDS_MARK: "'",  # in every file, as an apostrophe is
     "،": ",",
-    **dict(zip("，．／：－＋（）％٪￥＄", ",./:-+()%%¥$", strict=True)),
+    **dict(zip("，．／：－＋（）％٪￥＄￦￡", ",./:-+()%%¥$₩£", strict=True)),
     **dict.fromkeys(_UNSEEN),
 }
+_OTHERS: Final = rf"[^\P{{Nd}}0-9]|[{''.join(_MARKS)}]"
 
 
 def ascii_digits(texts: Sequence[str]) -> list[str]:
-    """Return *texts* with the decimal digits of all scripts as 0 to 9, and the marks beside them in ASCII.
-
-    Without such digits the texts are as they were.
-    """
+    """Return *texts* with the decimal digits of all scripts as 0 to 9, and wide marks beside them: ￦ is ₩."""
     letters = {letter for text in texts if not text.isascii() for letter in text}
     digits = {letter: str(unicodedata.decimal(letter)) for letter in letters if letter > "9" and letter.isdecimal()}
-    if not digits and _THOUSANDS_MARK not in letters:
+    if not digits and letters.isdisjoint(_MARKS):
         return [*texts]
     table = str.maketrans(_MARKS | digits)
     return [text.translate(table) for text in texts]

@@ -20,6 +20,7 @@ from gamelens.errors import BadQuery
 
 _TOP_BYTES: Final = 1 << 12
 _COMPACT_DAY: Final = re.compile(r"20\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_DAY: Final = re.compile(r"20\d\d[-/.]?(?:0[1-9]|1[0-2])[-/.]?(?:0[1-9]|[12]\d|3[01])")
 _NUMBER: Final = re.compile(r"[+-]?\d+(?:[.,]\d+)*")
 _MOST_TRIED: Final = 200  # objects that the code of a refusal is tried on
 _MARKS: Final = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
@@ -159,6 +160,78 @@ class _Records(NamedTuple):
         return found.assign(**dict.fromkeys(self.around.values(), ""))
 
 
+class _Keyed(NamedTuple):
+    """Where the keys of objects tell rows apart, such as their day: {"2026-11-01": [{...}, ...], ...}.
+
+    *start* is the way to the object of the outermost keys, *others* are its keys that are no days, and *levels* the
+    columns that the keys of each level become. Below them are rows, or lists of them, with the keys *of_rows*. *around*
+    are the ways to texts beside them, *numbers* are as of `_Records`.
+    """
+
+    start: tuple[str, ...]
+    levels: list[str]
+    is_listed: bool
+    others: list[str]
+    around: dict[str, tuple[str, ...]]
+    numbers: list[str]
+    of_rows: set[str]
+
+    def code(self, read: str) -> str:
+        """Return the code that makes a frame of what *read* reads."""
+        cells = {column: f"key{level or ''}" for level, column in enumerate(self.levels)}
+        inside = "data" + "".join(f"[{key!r}]" for key in self.start)
+        loops = f" for data in [{read}]"
+        for name in [*cells.values()]:
+            loops += f" for {name}, in_{name} in {inside}.items()"
+            loops += f" if key not in {self.others!r}" if self.others and name == "key" else ""
+            inside = f"in_{name}"
+        loops += f" for row in {inside}" if self.is_listed else ""
+        cells |= {column: "data" + "".join(f"[{key!r}]" for key in way) for column, way in self.around.items()}
+        named = {f"outer {column}" if column in self.of_rows else column: code for column, code in cells.items()}
+        listed = ", ".join(f"{column!r}: {code}" for column, code in named.items())
+        return f"pd.DataFrame([{{{listed}, **{'row' if self.is_listed else inside}}}{loops}])"
+
+
+def _keyed(whole: Mapping[str, Any]) -> _Keyed | None:
+    """Return where keys of the one object of a file tell rows apart, None where none do."""
+    waiting: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [((), whole)]
+    for start, found in waiting:  # the outermost first
+        waiting += [((*start, key), value) for key, value in found.items() if isinstance(value, dict)]
+        days = [key for key in found if _DAY.fullmatch(key)]
+        inner = [found[key] for key in days or found]
+        levels = ["day" if days else "name"]
+        if not days and (len(found) == 1 or not _are_alike(inner)):
+            continue
+        while all(isinstance(value, dict) and _are_alike([*value.values()]) for value in inner):
+            are_days = all(_DAY.fullmatch(key) for value in inner for key in value)
+            free = [name for name in ("day" if are_days else "name", "name") if name not in levels]
+            levels.append(free[0] if free else f"name {len(levels) + 1}")
+            inner = [part for value in inner for part in value.values()]
+        rows = [row for value in inner for row in (value if isinstance(value, list) else [value])]
+        is_listed = isinstance(inner[0], list)
+        if any(isinstance(value, list) != is_listed for value in inner) or not all(map(_is_flat, rows)):
+            continue
+        within = {(*start, key) for key in days or found}
+        beside = [(way, value) for way, value in _inside(whole) if way[: len(start) + 1] not in within]
+        around = {".".join(way): way for way, value in beside if _tells_apart(way[-1], value)}
+        numbers = [".".join(way) for way, _ in beside if ".".join(way) not in around]
+        others = [key for key in found if (*start, key) not in within]
+        return _Keyed(start, levels, is_listed, others, around, numbers, {key for row in rows for key in row})
+    return None
+
+
+def _is_flat(row: Any) -> bool:
+    return isinstance(row, dict) and not any(isinstance(cell, (dict, list)) for cell in row.values())
+
+
+def _are_alike(values: Sequence[Any]) -> bool:
+    """Return whether values are lists of objects, or objects, with the same keys, or with days as keys."""
+    rows = [row for value in values for row in (value if isinstance(value, list) else [value])]
+    if not rows or not all(isinstance(row, dict) for row in rows):
+        return False
+    return all({*row} == {*rows[0]} for row in rows) or all(_DAY.fullmatch(key) for row in rows for key in row)
+
+
 def _records_of_object(whole: Mapping[str, Any]) -> _Records:
     """Return where the rows are in the one object of a file, with the texts that stand beside their list."""
     lists = [found for found in _inside(whole) if isinstance(found[1], list)]
@@ -262,16 +335,25 @@ def _reads(path: Path) -> str:
 
 def _nested(path: Path, read: str, data: Any, inner: _Records) -> BadQuery:
     is_by_column = isinstance(data, dict) and all(isinstance(value, list) for value in data.values())
-    if is_by_column and not inner.start:  # a list for each column
+    keyed = _keyed(data) if isinstance(data, dict) else None
+    lists = [way for way, value in _inside(data) if isinstance(value, list)] if isinstance(data, dict) else []
+    rule, numbers = "is JSON whose objects hold others, which have no columns", inner.numbers
+    if keyed is not None and ("day" in keyed.levels or not inner.start):
+        step, numbers = keyed.code(read), keyed.numbers
+    elif is_by_column and not inner.start:  # a list for each column
         step = f"pd.DataFrame({read})"
+    elif len(lists) > 1:
+        step = f"pd.json_normalize({read}{''.join(f'[{key!r}]' for key in lists[0])})"
+        named = ", ".join(repr(".".join(way)) for way in lists)
+        rule += f", and several lists of rows ({named}), the first by this code"
+        numbers = []
     else:
         inner = _tried(inner, data)
         step = inner.code(read)
+        numbers = inner.numbers if inner.path or inner.start else []
     modules = ["json", *(module for module in ("gzip", "pathlib", "zipfile") if f"{module}." in step)]
-    rule = "is JSON whose objects hold others, which have no columns"
-    if (inner.path or inner.start) and inner.numbers:
-        listed = ", ".join(map(repr, inner.numbers))
-        rule += f" (nor has what stands once for several rows, {listed})"
+    if numbers:
+        rule += f" (nor has what stands once for several rows, {', '.join(map(repr, numbers))})"
     return BadQuery("other", path.name, f"{rule}: import {', '.join(modules)} and pass gl.read_table({step})")
 
 

@@ -28,6 +28,7 @@ from gamelens.analysis.outside_data.match_report import (
     matched_share,
     of_one_platform,
     uncovered,
+    without_days,
 )
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes
 from gamelens.analysis.outside_data.read_table import read_table
@@ -155,6 +156,7 @@ def join(
             *double_counting(right.values, matches, repeats, table),
             *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
             *uncovered(df, left_keys[is_matched], pairs, table),
+            *without_days(df, table),
         ),
     )
     described = {renamed.get(name, name): column for name, column in right.columns.items()}

@@ -221,3 +221,12 @@ def uncovered(df: DataFrame, matched_keys: DataFrame, pairs: Mapping[str, str], 
     every = Receipt.of(df.attrs).asked.every
     together = "together" if every == "all" else f"in one {every}"
     return [f"{table.source} has rows of {interval_text(table.interval)} only, and the frame has {shown} {together}"]
+
+
+def without_days(df: DataFrame, table: OutsideTable) -> list[str]:
+    """Return a warning if amounts or counts of a table without days stand beside the days of a frame."""
+    are_days = "timestamp" in df and is_datetime64_any_dtype(df["timestamp"])
+    if not are_days or table.period is not None or table.periods.problem or not table.of_role("amount", "count"):
+        return []
+    rule = f"{table.source} has no days: its numbers stand beside the days of the frame"
+    return [rule + ', days="2026-10" of gl.read_table says of which they are']

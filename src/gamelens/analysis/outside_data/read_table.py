@@ -19,6 +19,7 @@ def read_table(
     rate: Any = None,
     network: str | None = None,
     country: str | None = None,
+    days: str | None = None,
     names: Mapping[str, str | None] | None = None,
     how: Mapping[str, str] | None = None,
     text: Sequence[str] = (),
@@ -52,6 +53,8 @@ def read_table(
         network: who is paid in every row, such as "Moloco", if no column says it. Files of Meta, Google Ads, TikTok and
             others need it not: their format says it (`paid_to` of `outside_data.formats()`).
         country: the country of every row, such as "TH", if no column says it: of holidays, or of a market's costs.
+        days: the days of every row, such as "2026-10", "Q4 2026" or "2026-10-01/2026-10-31", if no column and no line
+            says it: a month may stand in the name of the file alone.
         names: names in the table, and what the frame calls them: `{"foo_int": "Foo Ads"}`. None means no name.
         how: how several rows of one key become one, by column: "sum", "mean", "best" (of ranks), "last", or "join" for
             texts. Roles need none of these where they decide it.

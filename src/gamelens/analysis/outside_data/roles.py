@@ -91,7 +91,7 @@ _MEAN: Final = re.compile(
 """An average in Spanish, Portuguese and Italian: posición media, media de clics. Alone it is what is bought."""
 _ACRONYM: Final = re.compile(r"[A-Z]{2,5}\d*")
 """A measure whose letters nobody knows, such as CPP, the cost of a preload."""
-_SIGNS: Final = re.compile(r"(?:[A-Z]{1,3})?[$\u00a3\u00a5\uffe5\u20a0-\u20bf]")
+_SIGNS: Final = re.compile(r"(?:[A-Z]{1,3})?[$\uff04\u00a3\u00a5\uffe1\uffe5\uffe6\u20a0-\u20bf]")
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -48,6 +49,15 @@ _MOST_ZONES: Final = 3
 _MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
 _LAST_HOUR: Final = 23
 _DAY_IN_NAME: Final = re.compile(r"(?<!\d)(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])[-_.]?([0-2]\d|3[01])(?!\d)")
+_MONTH_IN_NAME: Final = re.compile(
+    r"(?<!\d)(?:(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])|(0[1-9]|1[0-2])[-_.](20[1-4]\d))(?!\d|[-_.]\d)"
+)
+_DAYS_OF_LINE: Final = re.compile(
+    r"\D{0,12}?(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})"
+    r"\s*(?:[-–—~〜～至]|\.\.+|to|until|through|bis(?: zum)?|au|al?|do|по|tot|till?|から)"
+    r"\s*(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})\D{0,3}"
+)
+_MOST_WORDS: Final = 12  # of a line beside a table, behind which a period may begin
 _OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
 """Roles of numbers that are of a moment."""
 _MOST_NAMED: Final = 20  # texts in a step
@@ -100,12 +110,20 @@ class Periods:
 
 
 def periods_of(
-    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], answered: Collection[str] = ()
+    grid: Grid,
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    answered: Collection[str] = (),
+    stated: str | None = None,
 ) -> Periods:
     """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table.
 
+    *stated* are the days of all rows by an argument.
+
     The rows of columns *answered* count, also where a row of several days stands beside a row of one of its days.
     """
+    if stated is not None:
+        return _stated(stated, meanings, cells, grid)
     days = _best(meanings, cells, "day")
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
@@ -231,14 +249,25 @@ def days_in_name(source: str) -> list[date]:
     return found
 
 
+def _months_in_name(source: str) -> list[date]:
+    """Return the first days of the months that the name of a file has, such as costs_Oct-2026.csv and 2026-10.xlsx."""
+    words = re.split(r"[\s_.()\[\]]+", source)
+    found = [date(int(match[1] or match[4]), int(match[2] or match[3]), 1) for match in _MONTH_IN_NAME.finditer(source)]
+    for text in dict.fromkeys((*words, *map(" ".join, pairwise(words)))):
+        if re.search(r"20[1-4]\d", text):
+            with suppress(BadQuery, ValueError):
+                read = read_times([re.sub(r"(?<=[^\W\d])(?=20\d\d$)", " ", text)], field=source)
+                found += [read.at[0].astype("datetime64[D]").item()] if read.precision == "month" else []
+    return [*dict.fromkeys(found)]
+
+
 def step_of_name(source: str) -> str:
-    """Return what takes the day, or the first and the last, in the name of a file for all rows; "" for none."""
-    days = days_in_name(source)
-    if len(days) not in (1, 2):
+    """Return what takes the day, the month, or the first and the last day in the name of a file for all rows, or ""."""
+    days = days_in_name(source) or _months_in_name(source)
+    if len(days) not in (1, 2) or (len(days) == 2 and not days_in_name(source)):
         return ""
-    ends = ("day",) if len(days) == 1 else ("start", "end")
-    stated = ", ".join(f'{name}="{day}"' for name, day in zip(ends, sorted(days), strict=True))
-    return f"gl.read_table(gl.read_table({source!r}).frame.assign({stated})) takes the one in its name for all rows"
+    texts = [str(day) for day in sorted(days)] if days_in_name(source) else [f"{days[0]:%Y-%m}"]
+    return f'days="{"/".join(texts)}" takes the {"days" if len(texts) == 2 else "one"} in its name for all rows'
 
 
 def _of_file_name(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
@@ -340,7 +369,7 @@ def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid
         is_told = meaning.evidence.where == "the argument" and bool(meaning.details)
         stated = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
         if length == "day":
-            length, problem = _coarser(name, known, stated)
+            length, problem = _coarser(name, known, stated, grid.source)
             if problem:
                 return _none(grid, problem)
         at = at.astype("datetime64[D]").astype("datetime64[us]")
@@ -513,13 +542,14 @@ def _stated_zone(name: str, grid: Grid) -> str | None:
     return None
 
 
-def _coarser(name: str, days: DayArray, stated: str | None) -> tuple[str, BadQuery | None]:
-    """Return what distinct *days* stand for, and why that cannot be told."""
+def _coarser(name: str, days: DayArray, stated: str | None, source: str) -> tuple[str, BadQuery | None]:
+    """Return what distinct *days* stand for, and why that cannot be told: one may be a month that *source* names."""
     if stated is not None:
         return stated, None
     dates = days.astype("datetime64[D]")
     gaps = np.unique(np.diff(dates))
-    is_monthly = len(dates) > 1 and (dates == dates.astype("datetime64[M]")).all()
+    is_monthly = len(dates) > 0 and (dates == dates.astype("datetime64[M]")).all()
+    is_monthly = is_monthly and (len(dates) > 1 or (dates[0].item() in _months_in_name(source)))
     is_weekly = len(dates) > 1 and (gaps % _WEEK == np.timedelta64(0, "D")).all()
     if not is_weekly and not is_monthly:
         return "day", None
@@ -542,25 +572,65 @@ def _length(at: DayArray, until: DayArray) -> str:
 
 
 def _beside(grid: Grid) -> Periods | None:
-    """Return the period that lines above the table name for all its rows."""
+    """Return the period that lines beside the table name for all its rows: Settlement Period, 2026-10-01 ~ 2026-10-31.
+
+    A month is one where its line names a month, a period or what the amounts are.
+    """
     named: list[np.datetime64] = []
     for line in grid.above:
-        text = line.strip(" \"'")
-        label, _, rest = text.partition(":")
-        for part in dict.fromkeys((text, rest.strip(), text.partition(" ")[2], text.rpartition("  ")[2])):
+        text = line.strip(" \"'※*")
+        begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|]+", text))][:_MOST_WORDS]
+        for label, part in ((text[:begin], text[begin:].strip("()[] .")) for begin in begins):
             try:
                 read = read_times([part], field=grid.source)
             except (BadQuery, ValueError):
+                if (pair := _DAYS_OF_LINE.fullmatch(part)) is None:
+                    continue
+                try:
+                    read = read_times([*pair.groups()], field=grid.source)
+                except (BadQuery, ValueError):
+                    continue
+                if read.precision == "day" and read.at[0] <= read.at[1]:
+                    return _of_all(grid, read.at[0], read.at[1] + _DAY, line)
                 continue
             if read.until is not None:
                 return _of_all(grid, read.at[0], read.until[0], line)
-            role = next((concept.role for concept, _, _ in concepts_in(folded_header(label))), "")
+            concepts = [concept for concept, _, _ in concepts_in(folded_header(label))]
+            if read.precision == "month" and any(
+                concept.role == "amount" or concept.name in ("period", "month") for concept in concepts
+            ):
+                return _of_all(grid, *(edge[0] for edge in _spans(read)), line)
+            role = next((concept.role for concept in concepts), "")
             if role in ("start", "end") and read.precision == "day":
                 named.append(read.at[0] + (_DAY if role == "end" else np.timedelta64(0, "D")))
             break
     return (
         _of_all(grid, named[0], named[1], "lines above the header") if len(named) == 2 and named[0] < named[1] else None
     )
+
+
+def _stated(days: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], grid: Grid) -> Periods:
+    """Return the period of all rows that an argument states: 2026-10-14, 2026-10, Q4 2026, 2026-10-01/2026-10-31.
+
+    Raises:
+        BadQuery: it is none, or a column has the days of the rows.
+    """
+    if theirs := [name for role in ("day", "start", "end") for name in _best(meanings, cells, role)]:
+        rule = f"is of tables without days, and {theirs[0]} has them: leave days= out, "
+        raise BadQuery("days", days, f'{rule}or pass roles={{"{theirs[0]}": "text"}} if it means something else')
+    try:
+        read = read_times([part.strip() for part in str(days).split("/")], field="days")
+    except (BadQuery, ValueError):
+        rule = "is no day, month or period: pass 2026-10-14, 2026-10, Q4 2026 or 2026-10-01/2026-10-31"
+        raise BadQuery("days", days, rule) from None
+    start, end = read.at[0], read.at[-1] + _DAY
+    if read.until is not None or read.precision == "month":
+        start, end = (edge[place] for edge, place in zip(_spans(read), (0, -1), strict=True))
+    elif read.precision == "week":
+        end = read.at[-1] + _WEEK
+    if len(read.at) > 2 or start >= end:
+        raise BadQuery("days", days, "is no period: its first day comes first, 2026-10-01/2026-10-31")
+    return replace(_of_all(grid, start, end, days), evidence=Evidence("period", "the argument", days))
 
 
 def _of_all(grid: Grid, start: np.datetime64, end: np.datetime64, line: str) -> Periods:

@@ -423,7 +423,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     for name in [name for name in problems if name in money and _may_lack_decimals(texts[name], money[name])]:
         problems[name] = money[name].problem or problems[name]  # ￥68,000: a yen has no decimals, a yuan has
     problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
-    periods = periods_of(grid, meanings, cells, given.get("leave_out", ()))
+    periods = periods_of(grid, meanings, cells, given.get("leave_out", ()), given.get("days"))
     columns = []
     for name, meaning in meanings.items():
         if name == periods.column and meaning.role == "day":
