@@ -171,6 +171,32 @@ def test_exports_of_the_same_days_on_two_dates_are_asked_about(tmp_path: Path, h
     assert outside_data.in_dollars(path)["spend"].sum() == 66
 
 
+@pytest.mark.shown_by(2)
+@pytest.mark.parametrize("version", ["revision", "Rev.", "Version", "版本", "posted_at", "Updated on", "Last modified"])
+@pytest.mark.parametrize("day", ["report_date", "Date"])
+def test_rows_that_a_later_version_supersedes_are_asked_about(tmp_path: Path, version: str, day: str) -> None:
+    """The latest of each day and name counts; the date of a report is the day of its rows, a comment no name."""
+    is_time = version in ("posted_at", "Updated on", "Last modified")
+    first, second = ("2026-11-10", "2026-11-16") if is_time else ("1", "2")
+    rows = [f"2026-11-0{n},A,{first},{10 * n}," for n in range(1, 7)]
+    rows += [f"2026-11-03,A,{second},25,supersedes the first", f"2026-11-05,A,{second},44,adjusted"]
+    path = tmp_path / "billing.csv"
+    path.write_text("\n".join([f"{day},Campaign,{version},Cost (USD),note", *rows, ""]), encoding="utf-8")
+    with pytest.raises(BadQuery, match=f"names and days of rows of another {version}"):
+        outside_data.in_dollars(path)
+    for repeats, total in (("last", 199), ("skip", 210), ("keep", 279)):
+        assert outside_data.in_dollars(path, repeats=repeats)["spend"].sum() == total
+
+
+@pytest.mark.parametrize("header", ["App version", "Posts", "OS Version Code"])
+def test_numbers_of_programs_and_counts_are_no_versions_of_rows(tmp_path: Path, header: str) -> None:
+    rows = [f"2026-11-0{day},A,{number},{10 * day + number}" for day in (1, 2, 3) for number in (1, 2)]
+    path = tmp_path / "builds.csv"
+    path.write_text("\n".join([f"Date,Campaign,{header},Cost (USD)", *rows, ""]), encoding="utf-8")
+    problem = gl.read_table(path).column("Cost (USD)").problem
+    assert problem is None or "another" not in str(problem)
+
+
 @pytest.mark.parametrize("header", ["Download Type", "Load", "Report type"])
 def test_names_that_are_no_times_are_no_exports(tmp_path: Path, header: str) -> None:
     rows = [f"{kind},2026-10-0{day},A,{day}" for kind in ("first", "again") for day in (1, 2, 3)]

@@ -408,6 +408,12 @@ def _best(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], rol
     return [name for name in found if doubt(name) == least]
 
 
+def day_column(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> str | None:
+    """Return the column of the days of the rows, the surest of several; None if several are as sure."""
+    days = _best(meanings, cells, "day")
+    return days[0] if len(days) == 1 else None
+
+
 def _with_periods_that_differ(
     days: list[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], *, has_both_ends: bool
 ) -> list[str]:

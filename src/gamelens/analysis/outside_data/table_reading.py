@@ -62,7 +62,7 @@ from gamelens.analysis.outside_data.roles import (
     units_among,
     vendor_of,
 )
-from gamelens.analysis.outside_data.row_periods import Periods, periods_of, step_of_name
+from gamelens.analysis.outside_data.row_periods import Periods, day_column, periods_of, step_of_name
 from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
 from gamelens.analysis.outside_data.rows.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.rows.repeated_keys import FILLED_DOWN, with_repeated_keys
@@ -372,7 +372,8 @@ def _without_repeated_rows(
 
 def _without_superseded_rows(looked: _Looked, repeats: str | None) -> tuple[_Looked, Mapping[str, BadQuery]] | None:
     """Return the table without the rows of other exports, or the questions about them; None if there are none."""
-    grid, exported = looked.grid, export_times(looked.meanings, looked.cells)
+    grid, day = looked.grid, day_column(looked.meanings, looked.cells)
+    exported = export_times(looked.meanings, looked.cells, day)
     if not exported:
         return None
     superseded = superseded_rows(grid, looked.meanings, looked.cells, exported, last=repeats == "last")

@@ -28,6 +28,19 @@ _EXPORTED = re.compile(
     r"|abruf|exportiert|abgerufen|exporte|extrait|exportado|extraido|estratto|pobrano|выгру|экспорт|снимок"
     r"|导出|抓取|采集|取得日時|出力日|エクスポート|추출|수집|내보낸"
 )
+_UPDATED = re.compile(
+    r"(?<!\w)(?:posted|updat|modifi|refresh|restat|revis|correct|finali[sz])\w*"
+    r"(?: (?:at|on|date|time|day|ts|timestamp))?(?!\w)"
+    r"|(?<!\w)(?:vintage|as of|asof)(?!\w)|aktualisiert|actualizad|actualis|atualizad|aggiornat|zaktualizowan|обновлен"
+    r"|修订|修訂|更新|改訂|갱신"
+)
+_VERSION = re.compile(
+    r"(?<!\w)(?:revision|version|rev|restatement|iteration)(?: (?:no|number|nr|id))?(?!\w)"
+    r"|(?<!\w)(?:version|révision|revisión|revisão|revisione|wersja|korrektur|fassung)(?!\w)|версия|ревизия|版本|バージョン|버전"
+)
+_OF_A_PROGRAM = re.compile(
+    r"(?<!\w)(?:apps?|os|sdk|build|game|client|creative|android|ios|store|api|code|name)(?!\w)|приложени|应用|アプリ|앱"
+)
 _MIXED = np.uint64(0x9E3779B97F4A7C15)
 _FEWEST_NUMBERED = 5  # rows with numbers that are all different
 _FIRST = 100  # cells of a column that all have digits
@@ -38,6 +51,8 @@ _DIFFERENT = 5  # of these
 _MOST_EXPORTS = 3  # that hold the same day
 _SHARE_OF_DAYS = 0.8  # of the rows of days that are there again, or of the rows that repeat others
 _SHARE_OF_BLOCK = 0.4
+_MOST_VERSIONS = 50  # of one row
+_MOSTLY = 0.5  # of the cells of a column of comments, which is empty
 
 
 class RowHashes(NamedTuple):
@@ -195,12 +210,27 @@ def restated_rows(
     return _duplicated(hashes.names, last=last)
 
 
-def export_times(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> list[str]:
-    """Return the columns that say when a row was exported, beside others with its days."""
+def export_times(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], day: str | None) -> list[str]:
+    """Return the columns that say of which export or version a row is, beside its *day*, numbers of versions first.
+
+    A report date is the day of its rows where no other column is.
+    """
     days = [name for name, meaning in meanings.items() if meaning.role in TIMES]
-    called = [name for name in cells if _EXPORTED.search(folded_header(name)) and meanings[name].role not in MEASURES]
-    called = [name for name in called if cells[name].are_times and {*days} - {name}]
-    return [name for name in called if len(np.unique(cells[name].numbers_of_values)) > 1]
+    numbered, timed = [], []
+    for name in cells:
+        header, role = folded_header(name), meanings[name].role
+        if (
+            _VERSION.search(header)
+            and not _OF_A_PROGRAM.search(header)
+            and role not in (*KEYS, *TIMES, "amount", "rate")
+        ):
+            values = cells[name].likely_numbers
+            if ((values >= 0) & (values <= _MOST_VERSIONS) & (values % 1 == 0)).all():
+                numbered.append(name)
+        is_called = _UPDATED.search(header) or _EXPORTED.search(header)
+        if is_called and name != day and role not in MEASURES and {*days} - {name} and cells[name].are_times:
+            timed.append(name)
+    return [name for name in (*numbered, *timed) if len(np.unique(cells[name].numbers_of_values)) > 1]
 
 
 def superseded_rows(
@@ -217,20 +247,30 @@ def superseded_rows(
         grid: the table.
         meanings: what its columns are.
         cells: their cells.
-        exported: columns of times of the exports; the first orders them.
+        exported: columns of the times or numbers of the exports; the first orders them.
         last: whether the last export stays, not the first.
     """
     none = np.zeros(len(grid.rows), dtype=bool)
-    hashes = row_hashes(grid, meanings, cells, exported)
+    comments = [
+        name
+        for name, meaning in meanings.items()
+        if meaning.role == "text" and (cells[name].codes < 0).mean() > _MOSTLY
+    ]
+    hashes = row_hashes(grid, meanings, cells, [*exported, *comments])
     if hashes is None:
         return none
-    if cells[exported[0]].is_typed:
+    if meanings[exported[0]].role not in TIMES and not np.isnan(cells[exported[0]].likely_numbers).all():
+        at = pd.Series(cells[exported[0]].likely_numbers).rank(method="dense").fillna(0).to_numpy()
+    elif cells[exported[0]].is_typed:
         at = pd.Series(cells[exported[0]].values).rank(method="dense").fillna(0).to_numpy()
     else:
         times = cells[exported[0]].times
         texts = pd.Series(times.at if isinstance(times, ParsedTimes) else np.array([*cells[exported[0]].texts, ""]))
         at = texts.rank(method="dense").fillna(0).to_numpy()[cells[exported[0]].codes]
-    if pd.DataFrame({"names": hashes.names, "at": at}).duplicated().mean() > _SHARE:  # a list of events
+    of_names = pd.DataFrame({"names": hashes.names, "at": at})
+    if of_names.duplicated().mean() > _SHARE:  # a list of events
+        return none
+    if meanings[exported[0]].role not in TIMES and of_names["names"].value_counts().max() > _MOST_EXPORTS:
         return none
     order = np.argsort(at, kind="stable")
     again = none.copy()
@@ -244,7 +284,7 @@ def superseded_problem(name: str, superseded: NDArray[np.bool_], grid: Grid, exp
     """Return the question about a summand of a table of several exports of the same days."""
     have = "has" if superseded.sum() == 1 else "have"
     rule = f"would count twice: {grid.rows_text(superseded)} {have} the names and days of rows of another {exported}: "
-    rule += 'repeats="last" takes the rows of the latest export, repeats="skip" of the first, '
+    rule += f'repeats="last" takes the row of the latest {exported} of each, repeats="skip" of the first, '
     return BadQuery(name, UNSET, rule + 'repeats="keep" counts all')
 
 
