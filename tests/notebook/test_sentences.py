@@ -87,6 +87,18 @@ def test_where_nothing_is_clear_a_section_has_one_sentence() -> None:
     assert shown.split("\n")[:3] == ["- A pays as before. [Price](#Price)", "- C pays as before. [Clicks](#Clicks)", ""]
 
 
+def test_a_section_in_which_nothing_is_clear_comes_before_what_is_unclear_beside_something_clear() -> None:
+    """A line on the other comparisons of a section takes no place from the next section."""
+    clear = said_by("A pays more.", 0.0001)
+    price, ads = (said_by(text, 0.5, "no clear difference") for text in ("The others pay alike.", "As before."))
+    page = conclusions({"Price": [clear, price], "Clicks": ["More clicks."], "Ads": ads}).data
+    assert page.partition("<details>")[0].splitlines()[:3] == [
+        "- A pays more. [Price](#Price)",
+        "- More clicks. [Clicks](#Clicks)",
+        "- As before. [Ads](#Ads)",
+    ]
+
+
 def test_a_result_without_a_heading_folds() -> None:
     shown, folded = conclusions({"Price": said_by("A pays more.", 0.001)}, "The data are old.").data.split("<details>")
     assert ("data are old" in shown, "data are old" in folded) == (False, True)

@@ -99,8 +99,8 @@ CASES: list[tuple[str, DataFrame, dict[str, Any], list[str]]] = [
         {},
         [
             "Of 1,000 players in the first step (A), 45.0% (43.0% to 47.0%) reach the last (C).",
-            "The largest loss is on the way to C: 50.0% (46.7% to 53.3%) of the players of the previous step do not "
-            "reach it, clearly more than on the way to B, 10.0%.",
+            "On the way to C, 50.0% (46.7% to 53.3%) of the players of the previous step are lost, clearly the most; "
+            "B follows with 10.0%.",
         ],
     ),
     ("funnel", steps(1000), {}, ["1,000 players reach A."]),

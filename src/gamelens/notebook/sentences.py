@@ -133,13 +133,17 @@ def _sentences_of(result: Result, heading: str | None) -> tuple[DataFrame | None
 def _first(sentences: Mapping[str, _Sentence], ordered: Sequence[str], unsure: set[str]) -> list[_Sentence]:
     """Return the sentences of a first screen: clear ones, then the first of each section in which nothing is clear.
 
-    None of them could be chance, and each has a short form.
+    Where these are too few, there are also the first unclear ones of the other sections. None of them could be chance,
+    and each has a short form.
     """
     short = [sentences[text] for text in ordered if text not in unsure and _in_few_words(text)]
     headed = [sentence for sentence in short if sentence.heading is not None]
     unclear = {sentence.heading: sentence for sentence in reversed(headed) if sentence.is_unclear}
+    clear = {sentence.heading for sentence in headed if not sentence.is_unclear}
     kept = [one for one in headed if not one.is_unclear or unclear[one.heading] is one]
-    return sorted(kept, key=lambda sentence: sentence.is_unclear)[:MOST_SENTENCES]
+    kept.sort(key=lambda sentence: sentence.is_unclear)
+    chosen = sorted(kept, key=lambda sentence: sentence.is_unclear and sentence.heading in clear)[:MOST_SENTENCES]
+    return [sentence for sentence in kept if sentence in chosen]
 
 
 def _in_few_words(text: str) -> str:

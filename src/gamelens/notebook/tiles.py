@@ -50,6 +50,10 @@ _STYLE: Final = f"""<style>
 @container (max-width: 620px) {{
   {_TILES} dl {{ grid-template-columns: repeat(min(2, var(--across)), minmax(0, 1fr)) }}
   {_TILES} dl > div:last-child:nth-child(odd) {{ grid-column: 1 / -1 }}
+  {_TILES} div:last-child:nth-child(odd):has(.course) {{
+    display: grid; grid-template-columns: 1fr 1fr; column-gap: 32px }}
+  {_TILES} div:last-child:nth-child(odd):has(.course) > * {{ grid-column: 1 }}
+  {_TILES} div:last-child:nth-child(odd) > dd.course {{ grid-area: 1 / 2 / span 5; align-self: end }}
   {_TILES} dd.value {{ font-size: 22px }} }}
 </style>"""
 
