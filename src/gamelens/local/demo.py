@@ -30,22 +30,6 @@ if TYPE_CHECKING:
 _FIRST: Final = "00_monday.ipynb"
 _OF_LAKE: Final = "06_raw_events"
 """The notebook of a lake that reads the demo's own where that has many players, and so shows their story."""
-_IMPORTED: Final = (
-    "gamelens.client.sync_client",
-    "gamelens.local.connect",
-    "gamelens.local.stored_files",
-    "gamelens.investigations",
-    "gamelens.analysis",
-    "gamelens.notebook.accessor",
-    "gamelens.notebook.charts",
-    "gamelens.notebook.tab_completion",
-    "gamelens.notebook.tiles",
-    "gamelens.notebook.widgets",
-    "httpcore",
-    "scipy.optimize",
-    "scipy.special",
-    "scipy.stats",
-)
 NOTEBOOKS: Final = "GAMELENS_NOTEBOOKS"
 SHIPPED_NOTEBOOKS: Final = Path(__file__).parents[1] / "notebook" / "shipped"
 """The folder into which `hatch_build.py` puts the notebooks of a wheel."""
@@ -67,12 +51,11 @@ def run_demo(out: Path, *, scenario: str = DEMO_SCENARIO, say: Callable[[str], o
     scenario that was played today is not played again. Figures are still where this machine has a browser to draw them.
     """
     from gamelens.notebook.figures.browser_rendering import one_browser
-    from gamelens.notebook.reports.forked_kernels import forked_kernels
     from gamelens.notebook.reports.report import advice_at_end, write_report
 
     say("starting the sandbox")
     state = writable_folder(demo_state(scenario), STATE_DIR)
-    with forked_kernels(_IMPORTED), running_sandbox(state, scenario=scenario) as ready:
+    with running_sandbox(state, scenario=scenario) as ready:
         population, was_populated = _fill(ready, state, scenario, say=say)
         has_lake = population.loaded > 0
         environment, notebooks = environment_of(ready), sorted(notebooks_folder().glob("*.ipynb"))

@@ -21,7 +21,6 @@ from traitlets.config import Config
 from gamelens._files import replace_file
 from gamelens.errors import NO_DATA, Refused
 from gamelens.notebook.figures.browser_rendering import DrawingError
-from gamelens.notebook.reports.forked_kernels import fork_kernel
 from gamelens.notebook.reports.html_page import page_of
 from gamelens.notebook.reports.notebook_parameters import inject, parameters_of, typed
 from gamelens.notebook.tables.frame_table import REPORT
@@ -142,7 +141,6 @@ def _run(
         on_cell_start=lambda cell, cell_index: on_cells(cell_index, len(document.cells)),
         on_cell_execute=lambda cell, cell_index: begun.append(cell),
     )
-    fork_kernel(client.create_kernel_manager())
     with TemporaryFile() as own_output:  # what the kernel itself writes, and not a cell, such as complaints at its end
         try:
             client.execute(env=environment, stderr=own_output)
