@@ -132,6 +132,14 @@ def test_the_explorer_asks_what_is_picked_by_keys(page: Page) -> None:
     assert page.locator("table img, option img, li img").count() == 0
 
 
+def test_a_picker_without_effect_is_dimmed(page: Page) -> None:
+    """marimo's own style would draw it as one that can be used."""
+    over, day = (page.get_by_role("combobox", name=name, exact=True) for name in ("over", "day"))
+    expect(day).to_be_disabled(timeout=PATIENCE_MS)
+    expect(over).to_be_enabled()
+    assert [field.evaluate("field => getComputedStyle(field).opacity") for field in (over, day)] == ["1", "0.5"]
+
+
 def test_a_row_of_the_board_shows_its_segments(page: Page) -> None:
     """The search leaves the rows of one game; its button shows days and segments."""
     search = page.get_by_role("textbox", name="search", exact=True)
