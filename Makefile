@@ -90,10 +90,10 @@ words: $(INSTALLED)
 # make check ROOM=client those of one room. The last line says what was left out.
 check: $(INSTALLED)
 	@$(LINT)
-	@PYTHONPATH=tests $(BIN)/python -m support.changed_tests $(ROOM) $(if $(ALL),--all) > .cache/chosen.txt 2> .cache/left_out.txt \
-		|| { cat .cache/left_out.txt; exit 1; }
 	@$(MAKE) --no-print-directory static audit > .cache/static.txt 2>&1 & static=$$!; tests=0; \
-	if [ -s .cache/chosen.txt ]; then $(TESTS) --no-loadscope-reorder -n 2 -m "not slow and not wide" --hypothesis-profile quick \
+	if ! PYTHONPATH=tests $(BIN)/python -m support.changed_tests $(ROOM) $(if $(ALL),--all) > .cache/chosen.txt 2> .cache/left_out.txt; \
+	then kill $$static; cat .cache/left_out.txt; exit 1; \
+	elif [ -s .cache/chosen.txt ]; then $(TESTS) --no-loadscope-reorder -n 2 -m "not slow and not wide" --hypothesis-profile quick \
 		$$(cat .cache/chosen.txt) || [ $$? = 5 ] || tests=1; fi; \
 	wait $$static || tests=1; cat .cache/static.txt .cache/left_out.txt; exit $$tests
 

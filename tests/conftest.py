@@ -93,12 +93,19 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
-    """Write into the report what the test used, for the table that `make durations` prints."""
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None]:
+    """Write into the report what the test used, for the table that `make durations` prints.
+
+    The last test of a worker also ends what other modules have used: its share is told apart.
+    """
+    ends_from = _processor_seconds()
     try:
         yield
     finally:
-        item.user_properties.append(("cpu", f"{_processor_seconds() - item.stash[_BEGAN]:.3f}"))
+        now = _processor_seconds()
+        item.user_properties.append(("cpu", f"{now - item.stash[_BEGAN]:.3f}"))
+        if nextitem is None:
+            item.user_properties.append(("cpu_of_the_end", f"{now - ends_from:.3f}"))
         if item.get_closest_marker("slow"):
             item.user_properties.append(("slow", "yes"))
 

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection
+from pathlib import Path
 
 import pytest
 
-from support.changed_tests import BUDGET_S, MODULE_S, Tree, estimated, left_out, nearest_first, read_tree, within_budget
+from support.changed_tests import (
+    BUDGET_S,
+    MODULE_S,
+    Tree,
+    estimated,
+    left_out,
+    nearest_first,
+    read_tree,
+    seconds_of,
+    within_budget,
+)
 
 TREE = Tree(
     tests={
@@ -108,6 +119,32 @@ def test_a_module_that_was_never_timed_takes_what_is_usual() -> None:
             "tests/wire/test_c.py": 0.5 + MODULE_S,
         }
     )
+
+
+def test_seconds_of_modules_are_those_of_their_own_fast_tests(tmp_path: Path) -> None:
+    """Also in a class; neither of notebooks nor of the sandboxes of other modules, which the last test of all ends."""
+
+    def case(where: str, cpu: str, more: str = "") -> str:
+        used = f'<property name="cpu" value="{cpu}"/>{more}'
+        return f'<testcase classname="{where}" name="test_x"><properties>{used}</properties></testcase>'
+
+    end, slow = '<property name="cpu_of_the_end" value="5.5"/>', '<property name="slow" value="yes"/>'
+    cases = [
+        case("tests.wire.test_queries", "0.5"),
+        case("tests.wire.test_queries", "6.0", end),
+        case("tests.analysis.test_projection", "1.0"),
+        case("tests.analysis.test_projection.TestEveryResult", "2.0"),
+        case("tests.test_text", "0.25"),
+        case("tests.cli.test_demo", "9.0", slow),
+        case("notebooks.00_monday", "3.0"),
+    ]
+    (tmp_path / "tests.xml").write_text(f"<testsuites>{''.join(cases)}</testsuites>")
+    assert seconds_of(tmp_path / "tests.xml") == {
+        "tests/wire/test_queries.py": 1.0,
+        "tests/analysis/test_projection.py": 3.0,
+        "tests/test_text.py": 0.25,
+        "tests/cli/test_demo.py": 0.0,
+    }
 
 
 def test_what_is_left_out_is_said_in_one_line() -> None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.slow
 SCRIPT = """\
 import asyncio
 import gamelens as gl

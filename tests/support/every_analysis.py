@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -79,7 +80,7 @@ def compare_all(
     outcomes = {}
     for name in names:
         try:
-            answer = ANALYSES[name](expected)
+            answer = _answer(name, expected)  # type: ignore[arg-type]  # any object but that of a protocol is hashable
         except Refused:
             assert may_refuse, name
             try:
@@ -96,6 +97,12 @@ def compare_all(
         text = json.dumps(written | {engine: outcomes}, indent=1, sort_keys=True)
         Path(path).write_text(f"{text}\n", encoding="utf-8")
     return outcomes
+
+
+@cache
+def _answer(name: str, source: EventSource) -> DataFrame:
+    """Return the answer of an analysis, which several sources are compared with."""
+    return ANALYSES[name](source)
 
 
 def with_repeats(events: pa.Table) -> pa.Table:

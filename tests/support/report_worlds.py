@@ -1,7 +1,7 @@
 """What a report is asked about: the demo's games, and what is left of one of them where something is missing.
 
-Each world is an organisation of one sandbox in process, and can be a lake of its own. Its numbers are added up here
-from the events as they were sent.
+Each world is a sandbox in process, made when it is first asked for, and the lake of that sandbox. Its numbers are added
+up here from the events as they were sent.
 """
 
 from __future__ import annotations
@@ -55,16 +55,22 @@ CUTS: Final[dict[str, Cut]] = {
 class World:
     """The events of one organisation, a client that queries them, and what they add up to.
 
+    Its sandbox has that organisation alone.
+
     Attributes:
         name: a key of `CUTS`.
         titles: those of its games, by id.
         events: as they were sent, each with its `game_id`.
     """
 
-    def __init__(self, name: str, titles: dict[str, str], events: Sequence[Event], stage: Stage, folder: Path) -> None:
+    def __init__(self, name: str, titles: dict[str, str], events: Sequence[Event], folder: Path) -> None:
         self.name, self.titles, self.events = name, titles, events
         self._days = [day_of(event).toordinal() for event in events]
-        self._stage, self._folder = stage, folder
+        self._state = folder / name / "state"
+        self._state.parent.mkdir()
+        self._stage = Stage(self._state, tenants=_organisation(name, titles))
+        _submit(self._stage, events)
+        self._stage.process()
         self._answers: dict[Request, Response] = {}
         self._pages: dict[str, Page] = {}
 
@@ -84,15 +90,12 @@ class World:
         return self._pages[asked]
 
     def lake(self) -> Path:
-        """Return the state directory of a lake with the events of this world alone."""
-        state = self._folder / f"lake of {self.name}" / "state"
-        if not state.exists():
-            state.parent.mkdir()
-            stage = Stage(state, tenants=_organisation("alone", self.titles))
-            _submit(stage, self.events)
-            stage.process()
-            stage.sandbox.close()
-        return state
+        """Return the state directory of its sandbox, whose lake has the events of this world alone."""
+        return self._state
+
+    def close(self) -> None:
+        """Close the sandbox."""
+        self._stage.sandbox.close()
 
     def covered(self, days: int) -> range:
         """Return the days of the last *days* complete ones that the world has, as numbers of `date.toordinal`."""
@@ -145,27 +148,37 @@ class World:
         return sum((*player, day + age) in active for player, day in new.items()) / len(new) if new else None
 
 
-def open_worlds(folder: Path) -> Iterator[dict[str, World]]:
-    """Yield all worlds by name, of one sandbox below *folder*."""
-    titles = {name: {f"{number}{game}": GAMES[game] for game in GAMES} for number, name in enumerate(CUTS, 1)}
-    stage = Stage(folder / "state", tenants="".join(_organisation(name, own) for name, own in titles.items()))
-    played = [
-        {**event, "game_id": batch.game_id}
-        for batch in play(SCENARIO, ends_on=TODAY, game_ids=[*GAMES])
-        for event in msgspec.json.decode(batch.body)
-    ]
-    worlds = {}
-    for name, cut in CUTS.items():
-        ids = dict(zip(GAMES, titles[name], strict=True))
-        cleaned = ({key: value for key, value in event.items() if value is not None} for event in cut(played))
+class Worlds(dict[str, World]):
+    """The worlds that were asked for, by name, in folders below *folder*."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __missing__(self, name: str) -> World:
+        number, cut = [*CUTS].index(name) + 1, CUTS[name]
+        ids = {game: f"{number}{game}" for game in GAMES}
+        cleaned = ({key: value for key, value in event.items() if value is not None} for event in cut(self._played))
         events = [event | {"game_id": ids[event["game_id"]]} for event in cleaned]
-        _submit(stage, events)
-        worlds[name] = World(name, titles[name], events, stage, folder)
-    stage.process()
-    del played
-    gc.freeze()  # a million values of events, which each collection would visit; no cycle holds them
+        world = self[name] = World(name, {ids[game]: title for game, title in GAMES.items()}, events, self._folder)
+        gc.freeze()  # a million values of events, which each collection would visit; no cycle holds them
+        return world
+
+    @cached_property
+    def _played(self) -> list[Event]:
+        """The events of the demo's games."""
+        return [
+            {**event, "game_id": batch.game_id}
+            for batch in play(SCENARIO, ends_on=TODAY, game_ids=[*GAMES])
+            for event in msgspec.json.decode(batch.body)
+        ]
+
+
+def open_worlds(folder: Path) -> Iterator[Worlds]:
+    """Yield the worlds by name, each of a sandbox below *folder*, and close those that were asked for."""
+    worlds = Worlds(folder)
     yield worlds
-    stage.sandbox.close()
+    for world in worlds.values():
+        world.close()
 
 
 def day_of(event: Event) -> date:
