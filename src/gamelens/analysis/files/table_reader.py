@@ -36,6 +36,8 @@ from gamelens.receipts import RECEIPT, Receipt
 
 STRUCK: Final = "struck through"
 """The column that says yes of the rows of a sheet that are struck through, if there are some."""
+IN_ONES: Final = "gamelens in ones"
+"""The attribute of a frame of a table with the columns that it has read."""
 HIDDEN: Final = "hidden"
 """The column that leave_out= names for the rows that a sheet hides."""
 _TEXTS: Final = (".csv", ".tsv", ".txt")
@@ -68,6 +70,7 @@ class Grid:
         notes: what was left out.
         header_row: the row of a file that names the columns.
         cells_above: the cells of the lines above the header.
+        in_ones: the columns of a frame that are in no thousands, whatever their header says, as a table gave them.
         hidden: the numbers of rows that a sheet hides.
     """
 
@@ -81,6 +84,7 @@ class Grid:
     notes: tuple[str, ...] = ()
     header_row: int = 1
     cells_above: tuple[Sequence[Any], ...] = ()
+    in_ones: frozenset[str] = frozenset()
     hidden: frozenset[int] = frozenset()
 
     @property
@@ -162,7 +166,8 @@ def read_grid(
             raise BadQuery("other", str(other), "is not a file")
         grid = _read_file(path, sheet, encoding, header_row)
     elif isinstance(other, pd.DataFrame):
-        grid = replace(_grid("other", _from_pandas(other)), receipt=Receipt.of(other.attrs))
+        grid = _grid("other", _from_pandas(other))
+        grid = replace(grid, receipt=Receipt.of(other.attrs), in_ones=frozenset(other.attrs.get(IN_ONES, ())))
     elif hasattr(other, "__arrow_c_stream__") and hasattr(other, "columns"):  # pyarrow, polars
         grid = _grid("other", pa.table(other))
     else:

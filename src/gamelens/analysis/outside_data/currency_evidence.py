@@ -218,7 +218,8 @@ def columns_of_codes(
             - _GENERAL
             - {phrase for concept, phrase, _ in concepts_in(folded_header(column)) if concept.role == "currency"}
         )
-        named = [name for name in amounts if column.casefold() in name.casefold()]
+        named = [name for name in amounts if column == f"{name}_currency"]  # of the frame of a table
+        named = named or [name for name in amounts if column.casefold() in name.casefold()]
         named = named or [name for name in amounts if words & set(folded_header(name).split())]
         beginning = folded_header(column)[:_LONG_BEGINNING]  # Originalwährung is of Originalbetrag
         if not named and len(beginning) == _LONG_BEGINNING and len(folded_header(column).split()) == 1:

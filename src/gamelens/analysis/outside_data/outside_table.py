@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
 from gamelens._text import counted
-from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.files.table_reader import IN_ONES, Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role
 from gamelens.analysis.outside_data.row_periods import Periods, step_of_name
@@ -185,7 +185,9 @@ class OutsideTable:
             is_free = all(other.name != beside for other in self.columns)
             if column.role == "amount" and column.currencies is not None and is_free:
                 columns[beside] = column.currencies.astype("category")
-        return DataFrame(columns)
+        frame = DataFrame(columns)
+        frame.attrs[IN_ONES] = [column.name for column in self.columns]
+        return frame
 
     @property
     def suffix(self) -> str:

@@ -95,6 +95,14 @@ _SIGNS: Final = re.compile(r"(?:[A-Z]{1,3})?[$\uff04\u00a3\u00a5\uffe1\uffe5\uff
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
+_RATE_OF_CHANGE: Final = re.compile(
+    r"(?<!\w)(?:growth rate|rate of change|pct|per ?cent"
+    r"|prozent|pourcent\w*|por ?ciento|porcentaje|процент\w*)(?!\w)"
+    r"|[环環]比|同比|前[週月年日期]比|昨対|伸び率|成長率|成长率|增长率|增長率|증감률|증가율|성장률|전[주월년]비"
+)
+_PERCENT: Final = re.compile(  # beside what it is of, or from week to week
+    r"(?<!\w)(?:[DWMQY]o[DWMQY]|[DWMQY]O[DWMQY])(?!\w)|[(\[（][^()\[\]（）\d]*[%％][^()\[\]（）\d]*[)\]）]"
+)
 _UNITS: Final = re.compile(
     r"(?<!\w)(?:units?|quantity|qty|menge|stuck(?:zahl)?|quantite|unites|cantidad|unidades|quantidade|quantita|ilosc)(?!\w)"
     r"|数量|個数|수량"
@@ -682,6 +690,8 @@ def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meani
 def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], inner: str) -> Iterator[Meaning]:
     """Yield the rates that a header names: by a word, or as a quotient of two measures."""
     rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
+    if (change := _RATE_OF_CHANGE.search(f"{outer} {inner}")) or _PERCENT.search(header):
+        rates.append((lexicon()["average"], change[0] if change else "%"))
     if (mean := _MEAN.search(outer)) is not None:
         rates.append((lexicon()["average"], mean[0]))
     counts = [concept.name for concept, _, _ in found if concept.role == "count"]

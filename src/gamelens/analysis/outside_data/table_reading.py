@@ -193,7 +193,19 @@ class _Looked:
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = _with_ages_of_cohorts(meanings)
-        return _with_unit_prices(meanings)
+        return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
+
+
+def _with_numbers_in_ones(meanings: dict[str, Meaning], grid: Grid) -> dict[str, Meaning]:
+    """Return *meanings*; what the frame of a table has is no longer in thousands, whatever its header says.
+
+    Such a frame may be in a file by now, where the currency beside an amount shows it.
+    """
+    read = {name for name in meanings if name in grid.in_ones or f"{name}_currency" in meanings}
+    return {
+        name: replace(meaning, details={"scale": 1, **meaning.details}) if name in read else meaning
+        for name, meaning in meanings.items()
+    }
 
 
 def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
