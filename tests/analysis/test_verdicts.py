@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,16 @@ def test_a_difference_is_a_claim_with_its_interval() -> None:
     assert claim.size == pytest.approx(-0.2)
     assert claim.low < -0.2 < claim.high < 0
     assert claim.text.startswith("Conversion: new has 20%, ctrl 40%, a difference of -20 pp (-24 to -16 pp)")
+
+
+@pytest.mark.parametrize(("control", "new"), [(109, 40), (154, 77), (181, 77), (208, 77), (217, 40), (217, 151)])
+def test_two_shares_and_their_difference_agree(control: int, new: int) -> None:
+    """A reader subtracts them: 25% and 33% would make -9 pp look wrong. One place more is written then."""
+    text = said(experiments.compare(daily(control, new, days=3, players=509)))[0].text
+    found = re.search(r"has ([\d.]+)%, ctrl ([\d.]+)%, a difference of (-[\d.]+) pp", text)
+    assert found is not None
+    value, of_control, size = map(float, found.groups())
+    assert value - of_control == pytest.approx(size)
 
 
 def test_a_difference_that_chance_explains_has_no_direction() -> None:

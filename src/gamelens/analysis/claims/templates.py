@@ -419,12 +419,27 @@ class _Sentence:
             return text if math.isnan(low) else f"{text} ({self._range(field.name, kind, value, fields)})"
         return self._number(field.name, spec, value, fields)
 
-    def _number(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
+    def _written(self, name: str, spec: str, fields: Mapping[str, Any]) -> _Written:
+        """Return how a number is written: one place more where two shares and their difference would not agree."""
         written = _Written.of(spec, fields, *self._steps.of(self._finding.kind, fields, name))
+        found = [fields.get(part) for part in ("value", "control_value", "size")]
+        shown = {(field.name, field.spec) for field in fields_of(self._template(self._finding.case))}
+        is_beside = written.factor > 1 and {("value", "value"), ("size", "difference_interval")} <= shown
+        if spec not in ("value", "difference") or not is_beside or not all(map(_is_number, found)):
+            return written
+        value, control, size = map(float, found)  # type: ignore[arg-type]
+        if not math.isclose(value - control, size, abs_tol=1e-12):  # such as a ratio
+            return written
+        first, second, gap = (round(written.factor * number, written.places) for number in (value, control, size))
+        is_off = not math.isclose(first - second, gap, abs_tol=1e-9)
+        return written._replace(places=written.places + 1) if is_off else written
+
+    def _number(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
+        written = self._written(name, spec, fields)
         return f"{written.text(float(value))}{written.unit(float(value))}"
 
     def _range(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
-        written = _Written.of(spec, fields, *self._steps.of(self._finding.kind, fields, name))
+        written = self._written(name, spec, fields)
         low, high = bounds_of(fields, name)
         if written.is_more and value < 1:
             low, high = high, low
