@@ -155,7 +155,7 @@ def test_history_is_counted() -> None:
 
 
 def test_segments_of_several_alarms_name_theirs() -> None:
-    """Rows of two alarms: each split is one claim, with the alarm's number in front; of one alarm it is left out."""
+    """Rows of two alarms: each split is one claim, with the alarm's number in front: it may stand alone."""
     numbers = {"value": 10.0, "expected": 20.0, "contribution": -10.0, "first_day": pd.NaT, "kind": "count"}
     about = {"timestamp": STAMPS[0], "game": "Tile", "metric": "Active players", "watch": "user_unique", **numbers}
     one = {**about, "game_id": "1", "dimension": "country_code", "verdict": "one segment", "share_of_change": 0.8}
@@ -165,7 +165,7 @@ def test_segments_of_several_alarms_name_theirs() -> None:
     rows = rows.assign(of_dimension=None, of_segment=None)
     named, same = said(as_made_by("health.segments", rows))
     assert (named.case, named.subject, named.size) == ("one_segment", "Tile, BR", 0.8)
-    assert named.text == "By country, BR makes up 80.0% of the change (10 instead of about 20)."
+    assert named.text == "Tile: Active players: By country, BR makes up 80.0% of the change (10 instead of about 20)."
     assert (same.case, same.subject, same.direction) == ("all_alike_down", "Tile", "lower")
     both = pd.concat([rows, DataFrame([{**other, "segment": "ios"}])], ignore_index=True)
     first, _, last = said(as_made_by("health.segments", both))

@@ -420,7 +420,7 @@ class _Sentence:
         return self._number(field.name, spec, value, fields)
 
     def _written(self, name: str, spec: str, fields: Mapping[str, Any]) -> _Written:
-        """Return how a number is written: one place more where two shares and their difference would not agree."""
+        """Return how a number is written: with more places where two shares and their difference would not agree."""
         written = _Written.of(spec, fields, *self._steps.of(self._finding.kind, fields, name))
         found = [fields.get(part) for part in ("value", "control_value", "size")]
         shown = {(field.name, field.spec) for field in fields_of(self._template(self._finding.case))}
@@ -430,9 +430,11 @@ class _Sentence:
         value, control, size = map(float, found)  # type: ignore[arg-type]
         if not math.isclose(value - control, size, abs_tol=1e-12):  # such as a ratio
             return written
-        first, second, gap = (round(written.factor * number, written.places) for number in (value, control, size))
-        is_off = not math.isclose(first - second, gap, abs_tol=1e-9)
-        return written._replace(places=written.places + 1) if is_off else written
+        for places in range(written.places, written.places + 3):
+            first, second, gap = (round(written.factor * number, places) for number in (value, control, size))
+            if math.isclose(first - second, gap, abs_tol=1e-9):
+                return written._replace(places=places)
+        return written
 
     def _number(self, name: str, spec: str, value: Any, fields: Mapping[str, Any]) -> str:
         written = self._written(name, spec, fields)

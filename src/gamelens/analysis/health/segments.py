@@ -121,20 +121,19 @@ def segments(
 
 @reads("health.segments")
 def _read_segments(moved: DataFrame) -> Iterator[Finding]:
-    """Say what each split shows. Where a health report has splits of several alarms, each sentence names its alarm.
+    """Say what each split shows. In a health report each sentence names its alarm.
 
     Changes are counted, so there is no interval: whether a segment moved beyond chance is judged before it is named.
     """
     if moved.empty:
         yield Finding(kind="segments", case="nothing", unit="share")
     of_alarm = [name for name in ("game_id", "watch", "timestamp", "of_dimension", "of_segment") if name in moved]
-    is_one = not of_alarm or len(moved[of_alarm].drop_duplicates()) == 1
     for _, rows in moved.groupby([*of_alarm, "dimension"], observed=True, dropna=False, sort=False):
-        yield _finding_of(rows, is_one=is_one)
+        yield _finding_of(rows, is_of_alarm=bool(of_alarm))
 
 
-def _finding_of(rows: DataFrame, *, is_one: bool) -> Finding:
-    """Return what one split shows. *is_one*: it needs no name of its alarm."""
+def _finding_of(rows: DataFrame, *, is_of_alarm: bool) -> Finding:
+    """Return what one split shows, of an alarm with its name."""
     top, verdict = rows.iloc[0].to_dict(), rows["verdict"].iloc[0]
     others = rows["segment"][np.sign(rows["contribution"]) == -np.sign(top["contribution"])]
     is_named = verdict in ("one segment", "against each other")
@@ -155,7 +154,7 @@ def _finding_of(rows: DataFrame, *, is_one: bool) -> Finding:
         unit="share",
         judged="counted",
         numbers={
-            "about": None if is_one else subject(about),
+            "about": subject(about) if is_of_alarm else None,
             "split": dimension_words(str(top["dimension"])),
             "name": name,
             "other": display_values(others).iloc[0] if len(others) else None,
