@@ -57,6 +57,7 @@ CZ Tschechische Republik; CZ República Checa; CZ Republika Czeska; GB Großbrit
 GB Gran Bretaña; GB Inglaterra; GB Grã-Bretanha; GB Anglia; GB Gran Bretagna; GB İngiltere; GB Angleterre;
 GB Grande-Bretagne; GB Inghilterra; GB Engeland; GB Groot-Brittannië; GB VK; GB Storbritannien; GB Англия;
 GB Anglie; GB Velká Británie; GB إنجلترا; GB بريطانيا; GB イギリス; GB 大不列颠; HK Гонконг; HK Hongkong;
+HK 香港; HK ホンコン; MO 澳门; MO 澳門; MO マカオ;
 KG Киргизия; KG Kirgisien; KP Северная Корея; KP КНДР; KP Nordkorea; KP Coreia do Norte; KR Южная Корея;
 KR Республика Корея; KR Coreia; KR Corea; KR 南韓; KR 南韩; KR Güney Kore; KR 韩国; KR 韓国; KR 한국;
 MD Молдавия; MD Moldawien; MD Moldau; MK Mazedonien; MK Северная Македония; MK Македония; MK Macédoine;

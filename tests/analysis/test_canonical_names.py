@@ -10,7 +10,7 @@ import pytest
 from pandas import DataFrame
 
 from gamelens.analysis import ads, health
-from gamelens.analysis.ads.canonical_names import countries_in
+from gamelens.analysis.ads.canonical_names import canonical_name, countries_in
 from gamelens.errors import BadQuery
 from gamelens.simulator.events.event_json import VENDOR_FORMATS
 from gamelens.simulator.scenarios.game_profile import Network
@@ -231,3 +231,24 @@ def test_series_of_other_dimensions_keep_their_names() -> None:
 )
 def test_a_title_names_countries(text: str, codes: list[str]) -> None:
     assert sorted(countries_in(text).values()) == codes
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("R.-U.", "GB"),
+        ("R.U.", "GB"),
+        ("U.S.", "US"),
+        ("U.K.", "GB"),
+        ("RU", "RU"),
+        ("P.-B.", None),
+        ("E.U.", None),
+        ("EE. UU.", "US"),
+        ("中国香港", "HK"),
+        ("Hong Kong, China", "HK"),
+        ("中国", "CN"),
+    ],
+)
+def test_initials_of_a_country_are_no_code(text: str, code: str | None) -> None:
+    """Royaume-Uni is not Russia; what a name says of China is no part of it."""
+    assert canonical_name(text, "country") == code

@@ -676,3 +676,75 @@ def test_what_media_cost_is_a_cost(header: str) -> None:
     """Media is what is bought, and no average."""
     first = next(header_meanings(header))
     assert (first.role, first.concept) == ("amount", "cost")
+
+
+@pytest.mark.parametrize("header", ["transactionAmountUSD", "transaction_amount_usd", "transactionAmount (USD)"])
+def test_an_amount_in_dollars_beside_the_same_in_the_currency_of_the_row(tmp_path: Path, header: str) -> None:
+    """The column of codes is of the other."""
+    path = tmp_path / "earnings.csv"
+    rows = ["2026-10-01,US,USD,19.99,19.99", "2026-10-02,DE,EUR,10.00,11.61", "2026-10-03,JP,JPY,1500,9.90"]
+    head = f"transactionDate,country,transactionCurrency,transactionAmount,{header}"
+    path.write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.column(header).currency == "USD"
+    assert table.column("transactionAmount").currencies is not None
+    assert table.column("transactionAmount").currencies.tolist() == ["USD", "EUR", "JPY"]
+    assert outside_data.in_dollars(table, header)["spend"].sum() == pytest.approx(41.5)
+
+
+def test_a_price_that_a_rate_divides_by_installs_is_a_cost(tmp_path: Path) -> None:
+    """Cena is both words; without the rate, or where it is what one costs, it stays a price."""
+    rows = [(159, 4342.01), (59, 3369.56), (213, 6831.40), (80, 800.00), (44, 1210.5), (98, 980.0)]
+    head, path = "Datum,Systém,Instalace,Cena", tmp_path / "prehled.csv"
+    lines = [f"2026-11-{day:02},Sklik,{count},{cost}" for day, (count, cost) in enumerate(rows, 1)]
+    whole = [f"{line},{cost / count:.2f}" for line, (count, cost) in zip(lines, rows, strict=True)]
+    path.write_text("\n".join([f"{head},Cena za instalaci", *whole, ""]), encoding="utf-8")
+    column = gl.read_table(path, currency="CZK").column("Cena")
+    assert (column.role, column.concept, column.values.sum()) == ("amount", "cost", pytest.approx(17533.47))
+    single = [f"2026-11-{day:02},Sklik,{count},20" for day, (count, _) in enumerate(rows, 1)]
+    path.write_text("\n".join([head, *single, ""]), encoding="utf-8")
+    assert gl.read_table(path, currency="CZK").column("Cena").role == "price"
+
+
+@pytest.mark.shown_by(4)
+@pytest.mark.parametrize(
+    ("header", "role"),
+    [
+        ("Revenue (Growth %)", "rate"),
+        ("Revenue growth (%)", "rate"),
+        ("Downloads (Growth %)", "rate"),
+        ("Revenue WoW", "rate"),
+        ("Revenue MoM", "rate"),
+        ("消耗环比", "rate"),
+        ("売上前週比", "rate"),
+        ("매출 증감률", "rate"),
+        ("Revenue (Absolute)", "amount"),
+        ("Cost (incl. VAT 20%)", "amount"),
+        ("Spend (70% rev share)", "amount"),
+        ("Installs (100%)", "count"),
+    ],
+)
+def test_a_rate_of_change_is_no_amount(tmp_path: Path, header: str, role: str) -> None:
+    """Percentages of several apps have no sum."""
+    path = tmp_path / "growth.csv"
+    path.write_text(f"Day,App,{header}\n2026-11-01,A,-0.12\n2026-11-01,B,0.33\n", encoding="utf-8")
+    assert gl.read_table(path).column(header).role == role
+
+
+@pytest.mark.parametrize("header", ["Kosten (Tsd. EUR)", "Cost in thousands of EUR", "Cost (EUR micros)"])
+@pytest.mark.parametrize("is_written", [False, True])
+def test_the_frame_of_a_table_is_not_multiplied_again(tmp_path: Path, header: str, *, is_written: bool) -> None:
+    """Its header still says thousands, also in a file that was made of it."""
+    path = tmp_path / "kosten.csv"
+    path.write_text(
+        f"Tag,Netzwerk,{header},Installs (k)\n2026-11-01,Meta,1.5,2\n2026-11-02,Meta,2,3\n", encoding="utf-8"
+    )
+    first = gl.read_table(path)
+    frame = first.frame.assign(note="x")
+    if is_written:
+        frame.drop(columns="Installs (k)").to_csv(path, index=False)
+    again = gl.read_table(path if is_written else frame)
+    assert again.column(header).values.tolist() == pytest.approx(first.column(header).values.tolist())
+    assert first.column(header).values[1] == pytest.approx(2e-6 if "micros" in header else 2000)
+    if not is_written:
+        assert again.column("Installs (k)").values.tolist() == [2000, 3000]

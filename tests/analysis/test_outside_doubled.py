@@ -280,3 +280,16 @@ def test_parts_of_numbers_that_nothing_names_are_left_out(file: WriteFile) -> No
     table = gl.read_table(path)
     assert table.columns[-1].role == "number"
     assert table.frame[table.columns[-1].name].sum() == 60
+
+
+def test_revisions_of_records_with_numbers_of_their_own(tmp_path: Path) -> None:
+    """The number of a record tells no rows apart, nor does what it supersedes."""
+    rows = [f"r{n},2026-11-{n:02},0044,ES,1,,{cost},2026-11-10" for n, cost in enumerate(COSTS, 1)]
+    rows += ["r9,2026-11-03,0044,ES,2,r3,20,2026-11-16", "r10,2026-11-05,0044,ES,2,r5,40,2026-11-16"]
+    path = tmp_path / "feed.csv"
+    head = "record_id,date,campaign_id,geo,revision,supersedes,spend_eur,updated_at"
+    path.write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+    with pytest.raises(BadQuery, match="names and days of rows of another revision"):
+        outside_data.in_dollars(path, rate={"EUR": 1.0})
+    for repeats, total in (("last", sum(COSTS) - 9), ("skip", sum(COSTS)), ("keep", sum(COSTS) + 60)):
+        assert outside_data.in_dollars(path, rate={"EUR": 1.0}, repeats=repeats)["spend"].sum() == total

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import gamelens as gl
 from gamelens.analysis import outside_data
 from gamelens.errors import BadQuery
 from support.hypothesis_profiles import examples
@@ -75,3 +76,17 @@ def test_a_sum_is_that_of_what_was_written_or_is_refused(
     except BadQuery:
         return
     assert spent == pytest.approx(float(sum(amounts)), abs=0.005)
+
+
+@pytest.mark.parametrize("rule", ["-" * 40, "=====", "+----+----+", "─" * 20])
+def test_a_statement_with_rules_and_bars_is_read(tmp_path: Path, rule: str) -> None:
+    """Its cells have no blanks around them, and the amount to be paid is no row."""
+    lines = ["Publisher Statement", "Statement Period: October 2026", "", "Type | Country | Amount (USD)", rule]
+    lines += ["Earnings | United States | 1,510.19", "Earnings | Brazil | 178.73", rule, "Sub Total |  | 1,688.92"]
+    lines += ["Correction | Brazil | (14.60)", rule, "Net Payable |  | 1,674.32", ""]
+    path = tmp_path / "statement.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    table = gl.read_table(path, leave_out={"Type": []})
+    assert table.frame["Type"].tolist() == ["Earnings", "Earnings", "Correction"]
+    assert table.column("Amount (USD)").values.sum() == pytest.approx(1674.32)
+    assert f"{table.starts[0]:%Y-%m}" == "2026-10"

@@ -104,3 +104,12 @@ def test_a_holiday_with_an_end_holds_until_it(file: WriteFile) -> None:
     days = [f"2026-10-0{day}" for day in range(1, 9)]
     frame = tidy_frame("new_users", timestamp=days * 2, country_code=["CN"] * 8 + ["DE"] * 8, new_users=[1] * 16)
     assert gl.join(frame, path).frame["Holiday"].notna().sum() == 8
+
+
+@pytest.mark.parametrize("paper", ["invoice_date", "due_date", "Payment date", "Rechnungsdatum", "支払日"])
+def test_the_days_of_a_service_are_no_days_of_its_bill(file: WriteFile, paper: str) -> None:
+    """A bill is written and paid after what it is of."""
+    rows = ["A,2026-10-01,2026-10-11,100,2026-11-05,2026-12-05", "B,2026-10-12,2026-10-31,50,2026-11-05,2026-12-05"]
+    table = gl.read_table(file("\n".join([f"line,service_start,service_end,cost_usd,{paper},due_date (2)", *rows, ""])))
+    assert table.period == "period"
+    assert table.starts.dt.strftime("%m-%d").tolist() == ["10-01", "10-12"]

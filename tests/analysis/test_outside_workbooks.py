@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,33 @@ def test_a_plan_with_months_as_headers_is_money_by_its_format(tmp_path: Path, fo
     table = gl.read_table(_workbook(tmp_path / "plan.xlsx", rows, form))
     (column,) = table.of_role("amount")
     assert (column.currency, column.values.sum()) == ("EUR", 42.0)
+
+
+def test_numbers_and_dates_stand_among_texts_of_a_sheet(tmp_path: Path) -> None:
+    """A number has no decimal mark, and a date no order of day and month: both are read beside texts of either."""
+    rows = [
+        [datetime(2026, 10, 1), 599.89],
+        ["03/10/2026", "332,60 €"],
+        [datetime(2026, 10, 15), 1563.6],
+        ["25/10/2026", "2 453,07 €"],
+    ]
+    path = _sheet(tmp_path / "suivi.xlsx", ["Date", "Dépense"], rows)
+    table = gl.read_table(path, currency="EUR")
+    assert table.starts.dt.strftime("%m-%d").tolist() == ["10-01", "10-03", "10-15", "10-25"]
+    assert table.column("Dépense").values.tolist() == [599.89, 332.6, 1563.6, 2453.07]
+
+
+def test_days_that_a_spreadsheet_may_have_swapped_are_refused(tmp_path: Path) -> None:
+    """It takes 03/10 for 10 March, and leaves 25/10 a text."""
+    rows = [[datetime(2026, 3, 10), 1], ["25/10/2026", 2], [datetime(2026, 5, 10), 3], ["13/10/2026", 4]]
+    problem = gl.read_table(_sheet(tmp_path / "swapped.xlsx", ["Date", "Cost (EUR)"], rows)).periods.problem
+    assert problem is not None
+    assert "written in two ways" in str(problem)
+
+
+def _sheet(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> Path:
+    book = openpyxl.Workbook()
+    for row in (header, *rows):
+        book.active.append(list(row))
+    book.save(path)
+    return path

@@ -49,6 +49,10 @@ _OTHERWISE: Final = re.compile(
 )
 """Brackets that say that the players of a name came by themselves: these are no part of a spelling."""
 _CODE: Final = re.compile(r"(?:.*[(\[]\s*)?([A-Za-z]{2})(?:\s*[)\]]|\s+-\s.*)?|.*\s-\s+([A-Z]{2})")
+_INITIALS: Final = re.compile(r"[^\W\d_]\W+[^\W\d_]\W*")
+_OF_INITIALS: Final = {"us": "US", "uk": "GB", "ru": "GB", "nz": "NZ"}
+"""Countries by the initials of their names in several languages: Royaume-Uni, Reino Unido, Regno Unito."""
+_OF_CHINA: Final = re.compile(r"中[国國](.+)|(.+), China")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, kana and Chinese characters."""
 _MOST_WORDS: Final = 4
@@ -220,7 +224,11 @@ def bare_name(text: str) -> str:
 def _country(text: str) -> str | None:
     """Return the two letters of a country by its code or its name in any language, None for another text."""
     names = _countries()
+    if _INITIALS.fullmatch(text.strip()):  # R.-U. is not the code of Russia
+        letters = re.sub(r"\W", "", text).casefold()
+        return _OF_INITIALS.get(letters)
     found = names.get(folded_country(text)) or names.get(folded_country(text.partition("(")[0]))
+    found = found or (names.get(folded_country(part[1] or part[2])) if (part := _OF_CHINA.fullmatch(text)) else None)
     if found:
         return found
     match = _CODE.fullmatch(text.strip())

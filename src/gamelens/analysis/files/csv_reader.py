@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from gamelens.analysis.files.csv_safety import unguarded
@@ -122,8 +123,14 @@ def read_delimited(
     for _ in names:
         column = cells.column(0).unify_dictionaries()
         cells = cells.remove_column(0)  # whose memory is free as soon as it is one dictionary
-        columns.append(_unguarded(column))
+        columns.append(_unguarded(_without_blanks(column) if separator == "|" else column))
     return DelimitedText(pa.Table.from_arrays(columns, names=names), separator, above, below, first_row, cut_at)
+
+
+def _without_blanks(column: Any) -> Any:
+    """Return a column of dictionaries without the blanks that people write around a bar."""
+    trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    return pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed).dictionary_encode()
 
 
 def _header_below(content: bytes, separator: str, number: int, is_quoted: bool, known: set[str] | None) -> int | None:
@@ -188,7 +195,7 @@ def opened(path: Path) -> Any:
     names = [entry.filename for entry in archive.infolist() if not entry.is_dir() and "__MACOSX" not in entry.filename]
     if len(names) != 1:
         archive.close()
-        rule = f"holds {len(names)} files, and one is read: unpack it and pass the one with the table"
+        rule = f"holds {len(names)} files, and one is read: unpack it and pass the one with the table, or read each of them"
         raise BadQuery("other", path.name, rule, names)
     file = archive.open(names[0])
     archive.close()  # the member keeps the archive's file open until it is closed itself
@@ -336,10 +343,14 @@ def _cells(
 
 
 def _without_bare_separators(content: bytes, separator: str, uneven: list[Any]) -> bytes | None:
-    """Return *content* with lines of separators and empty quoted cells as empty lines, None if no uneven row is one."""
-    if not any(not row.text.replace('""', "").strip(f"{separator} \t\r\n") for row in uneven):
+    """Return *content* with lines of separators, empty quoted cells and rules (-----) as empty lines.
+
+    None if no uneven row is one.
+    """
+    bare = rb'^(?:[-=_+*~ \t%b]|""|\xe2[\x94\x95][\x80-\xbf])+\r?$' % re.escape(separator.encode())
+    if not any(re.match(bare, row.text.encode()) for row in uneven):
         return None
-    emptied = re.sub(rb'(?m)^(?:[ \t%b]|"")+\r?$' % re.escape(separator.encode()), b"", content)
+    emptied = re.sub(b"(?m)" + bare, b"", content)
     return emptied if emptied != content else None
 
 

@@ -82,6 +82,9 @@ def currencies_in(text: str, *, is_header: bool = False) -> Currencies:
     text = text.translate(_WIDE_SIGNS)
     words = re.split(r"[^A-Za-z]+", text)
     found = {currencies_of(word) for word in words if len(word) == 3 and is_currency(word)}
+    if is_header:  # amountUSD
+        joined = (word[-3:] for word in words if len(word) > 3 and word[-4].islower())
+        found |= {currencies_of(code) for code in joined if is_currency(code)}
     if is_header and "_" in text:
         upper = [word.upper() for word in text.split("_") if word.islower() and word not in _LOWER_WORDS]
         found |= {currencies_of(word) for word in upper if len(word) == 3 and is_currency(word)}

@@ -36,6 +36,8 @@ from gamelens.receipts import RECEIPT, Receipt
 
 STRUCK: Final = "struck through"
 """The column that says yes of the rows of a sheet that are struck through, if there are some."""
+_COMMA: Final = re.compile(r"\d,\d{1,2}(?!\d)")
+_POINT: Final = re.compile(r"\d\.\d{1,2}(?!\d)")
 IN_ONES: Final = "gamelens in ones"
 """The attribute of a frame of a table with the columns that it has read."""
 HIDDEN: Final = "hidden"
@@ -454,16 +456,19 @@ def _to_array(values: Iterable[Any]) -> Any:
     try:
         return pa.array(plain)
     except (pa.ArrowException, OverflowError, TypeError):  # a column that mixes numbers and texts is text
-        return pa.array(map(_as_text, plain), pa.string())
+        texts = [value for value in plain if isinstance(value, str)]
+        has_comma = any(map(_COMMA.search, texts)) and not any(map(_POINT.search, texts))
+        return pa.array((_as_text(value, mark="," if has_comma else ".") for value in plain), pa.string())
 
 
 def _is_null(value: Any) -> bool:
     return value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value))
 
 
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
+def _as_text(value: Any, *, mark: str = ".") -> str | None:
+    """Return a value of a column of text. A number has the decimal *mark* of the texts beside it."""
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else str(value).replace(".", mark)
     return value if value is None else value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 

@@ -228,6 +228,12 @@ def columns_of_codes(
             owned[name].append(column)
         of_all += [] if named else [column]
     owned = {name: columns or [*of_all] for name, columns in owned.items()}
+    bare = {folded_header(name).replace(" ", "") for name in amounts}
+    for name in amounts:  # amount_usd beside amount is in dollars, whatever the code of the row
+        said = currencies_in(without_multiple(name), is_header=True)
+        code = next(iter(said)).casefold() if len(said) == 1 else ""
+        if code and folded_header(name).replace(" ", "").replace(code, "") in bare - {""}:
+            owned[name] = []
     for name, meaning in amounts.items():
         if (said := meaning.details.get("currency")) and not currencies_of(said):
             found = find_header(said, names)

@@ -95,6 +95,8 @@ _SIGNS: Final = re.compile(r"(?:[A-Z]{1,3})?[$\uff04\u00a3\u00a5\uffe1\uffe5\uff
 _EXCHANGE: Final = re.compile(
     r"(?:.*?[^a-z])??([a-z]{3})[ _]*(?:per|/|to|in|-)?[ _]*([a-z]{3})(?:[^a-z].*)?", re.IGNORECASE
 )
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]00:00(?::00(?:\.0+)?)?)?")
+_MONTHS: Final = 12
 _RATE_OF_CHANGE: Final = re.compile(
     r"(?<!\w)(?:growth rate|rate of change|pct|per ?cent"
     r"|prozent|pourcent\w*|por ?ciento|porcentaje|процент\w*)(?!\w)"
@@ -398,7 +400,7 @@ class ColumnCells:
         days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = _ranges_and_others(days, hints) or read_times(days, **hints)
+                read = _ranges_and_others(days, hints) or _dates_and_texts(days, hints) or read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
@@ -563,6 +565,32 @@ def _ranges_and_others(texts: Sequence[str], hints: Mapping[str, Any]) -> Parsed
     until[~are_ranges] = ends.astype("datetime64[us]")
     notes = "; ".join(note for note in (ranges.note, others.note) if note)
     return ParsedTimes(at, ranges.precision, until=until, note=notes or None)
+
+
+def _dates_and_texts(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
+    """Return the days of texts, some dates of a spreadsheet and others days as people write them: 03/10/2026.
+
+    None where a spreadsheet may have taken days for months: it reads 03/10 as 10 March, and 25/10 stays a text.
+    """
+    are_dates = np.array([_DATE.fullmatch(text.strip()) is not None for text in texts], dtype=bool)
+    if are_dates.all() or not are_dates.any():
+        return None
+    parts = [[text for text, is_of in zip(texts, mask, strict=True) if is_of] for mask in (are_dates, ~are_dates)]
+    try:
+        dates, others = (read_times(part, **{**hints, "beside": [*hints["beside"], *texts]}) for part in parts)
+    except BadQuery:
+        return None
+    days = [at.astype("datetime64[D]").astype("datetime64[M]") for at in (dates.at, others.at)]
+    of_month = [
+        (read.at.astype("datetime64[D]") - months).astype("int64") + 1
+        for read, months in zip((dates, others), days, strict=True)
+    ]
+    is_swapped = bool((of_month[0] <= _MONTHS).all() and (of_month[1] > _MONTHS).all())
+    if is_swapped or others.precision != "day" or others.until is not None:
+        return None
+    at = np.empty(len(texts), dtype="datetime64[us]")
+    at[are_dates], at[~are_dates] = dates.at, others.at
+    return ParsedTimes(at, "day", note=others.note)
 
 
 def header_meanings(header: str) -> Iterator[Meaning]:

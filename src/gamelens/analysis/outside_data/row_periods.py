@@ -58,6 +58,11 @@ _DAYS_OF_LINE: Final = re.compile(
     r"\s*(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})\D{0,3}"
 )
 _MOST_WORDS: Final = 12  # of a line beside a table, behind which a period may begin
+_OF_BILLS: Final = re.compile(
+    r"(?<!\w)(?:invoice|bill|due|payment|paid|payable|issued?|settlement|rechnung\w*|fallig\w*|zahl\w*|facture|echeance|paiement"
+    r"|factura|vencimiento|pago|fattura|scadenza|fatura|vade|odeme|faktur\w*|termin|platnosc\w*|splatnost|счет\w*|оплат\w*)(?!\w)"
+    r"|请款|付款|到期|請求日|支払|발행|지급|청구"
+)
 _OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
 """Roles of numbers that are of a moment."""
 _MOST_NAMED: Final = 20  # texts in a step
@@ -126,6 +131,8 @@ def periods_of(
         return _stated(stated, meanings, cells, grid)
     days = _best(meanings, cells, "day")
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
+    if starts and ends:  # of what a bill is, which is written and paid later
+        days = [name for name in days if not _OF_BILLS.search(folded_header(name))]
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
         return _none(grid, _which_day(days, meanings, cells))

@@ -129,6 +129,7 @@ _WORD_BEHIND: Final = re.compile(r"[^\w]*\d[\d.,' ]*([^\W\d_]{1,9})\.?[^\w]*")
 _OF_GRID: Final = ("sheet", "encoding", "missing", "header_row")
 _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _OF_CHARTS: Final = frozenset({"rank", "number", "distinct", "amount"})
+_DENIED: Final = re.compile(r"(?i)[:：]\s*(?:false|no|none|nein|non|нет|0)\W*$")  # Potential Incomplete Data: False
 _OF_PLANS: Final = frozenset({"budget", "planned"})
 _OF_UNITS: Final = frozenset({"amount", "number", "price"})
 """Roles that a line beside the table may say to be in thousands."""
@@ -147,7 +148,8 @@ _OF_COHORTS: Final[Mapping[str, Role]] = {
     **dict.fromkeys(("conversions", "events", "sessions"), "count"),
 }
 _AGE: Final = re.compile(r"(?<![^\W_])(?:d|day|tag|jour|dia|день|day )\s?\d{1,3}(?![^\W_])")
-_OF_ADS: Final = frozenset({"impressions", "clicks", "installs"})
+_ROUNDED: Final = 0.006  # of a rate of 1 and more, or of its unit below
+_OF_ADS: Final = frozenset({"installs", "impressions", "clicks"})
 _FEWEST_RANKED: Final = 5  # rows that tell a cost from the price of one
 _GROWS: Final = 0.7  # correlation of ranks
 _ROUNDING_OF_TOTALS: Final = 0.005
@@ -734,8 +736,9 @@ def _with_one_network(meanings: dict[str, Meaning], vendor: Vendor | None) -> di
 
 
 def _with_costs_called_prices(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
-    """Return *meanings* with the price of an ad report, such as Cena or Preis, as its cost if it grows with the ads.
+    """Return *meanings* with the price of an ad report, such as Cena or Preis, as its cost.
 
+    It grows with the ads, or a rate beside it is what it is for each install or click.
     The price of one click does not. A table with another amount, or with units that are sold, has prices.
     """
     prices = [name for name, known in meanings.items() if known.role == "price" and known.concept == "price"]
@@ -745,7 +748,11 @@ def _with_costs_called_prices(meanings: dict[str, Meaning], cells: Mapping[str, 
         return meanings
     name, price = prices[0], meanings[prices[0]]
     is_bare = folded_header(name.partition("(")[0]) == price.evidence.quote and price.evidence.where == "header"
-    if not is_bare or not any(_grows_with(cells[name], cells[count]) for count in counts):
+    rates = [other for other, known in meanings.items() if known.role == "rate"]
+    is_cost = any(_grows_with(cells[name], cells[count]) for count in counts) or any(
+        _is_quotient(cells[rate], cells[name], cells[count]) for rate in rates for count in counts
+    )
+    if not is_bare or not is_cost:
         return meanings
     evidence = Evidence("amount", "its numbers, which grow with the ads, and the header", price.evidence.quote)
     return meanings | {name: replace(price, role="amount", concept="cost", evidence=evidence)}
@@ -777,6 +784,14 @@ def _grows_with(price: ColumnCells, count: ColumnCells) -> bool:
         return False
     ranks = both.rank()
     return bool(ranks["price"].corr(ranks["count"]) >= _GROWS)
+
+
+def _is_quotient(rate: ColumnCells, above: ColumnCells, below: ColumnCells) -> bool:
+    """Return whether all numbers of a rate are the quotients of two columns, as they are rounded."""
+    three = pd.DataFrame({"rate": rate.likely_numbers, "above": above.likely_numbers, "below": below.likely_numbers})
+    three = three[(three > 0).all(axis=1)]
+    off = (three["rate"] - three["above"] / three["below"]).abs()
+    return len(three) >= _FEWEST_RANKED and bool((off <= _ROUNDED * three["rate"].clip(lower=1)).all())
 
 
 def _with_both_ends(meanings: dict[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
@@ -952,13 +967,14 @@ def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
 
 
 def _notes_on_plans(columns: Sequence[OutsideColumn], grid: Grid) -> list[str]:
-    """Return a note where a line beside the table says that its amounts are a budget or a plan."""
+    """Return a note where a line beside the table, or the name of its file, says that amounts are a plan."""
     if not any(column.role in ("amount", "price", "number") for column in columns):
         return []
-    for line in grid.above:
+    lines = {line: f"a line beside the table ({line.strip()!r})" for line in grid.above if not _DENIED.search(line)}
+    for line, where in {**lines, grid.source.partition(".")[0]: f"the name of {grid.source}"}.items():
         concepts = {concept.name for concept, _, _ in concepts_in(folded_header(line))}
         if concepts & _OF_PLANS and not {*folded_header(line).split()} & ACTUAL:
-            return [f"amounts may be planned and not spent, by a line beside the table ({line.strip()!r})"]
+            return [f"amounts may be planned and not spent, by {where}"]
     return []
 
 

@@ -251,15 +251,16 @@ def superseded_rows(
         last: whether the last export stays, not the first.
     """
     none = np.zeros(len(grid.rows), dtype=bool)
-    comments = [
-        name
-        for name, meaning in meanings.items()
-        if meaning.role == "text" and (cells[name].codes < 0).mean() > _MOSTLY
-    ]
+    is_numbered = meanings[exported[0]].role not in TIMES
+    comments = []  # they tell no rows apart, nor does the number of a record where versions have numbers of their own
+    for name in [name for name, meaning in meanings.items() if meaning.role in ("text", "identifier")]:
+        codes = cells[name].codes
+        is_of_record = is_numbered and len(np.unique(codes)) == len(codes)
+        comments += [name] if is_of_record or (codes < 0).mean() > _MOSTLY else []
     hashes = row_hashes(grid, meanings, cells, [*exported, *comments])
     if hashes is None:
         return none
-    if meanings[exported[0]].role not in TIMES and not np.isnan(cells[exported[0]].likely_numbers).all():
+    if is_numbered and not np.isnan(cells[exported[0]].likely_numbers).all():
         at = pd.Series(cells[exported[0]].likely_numbers).rank(method="dense").fillna(0).to_numpy()
     elif cells[exported[0]].is_typed:
         at = pd.Series(cells[exported[0]].values).rank(method="dense").fillna(0).to_numpy()
@@ -270,7 +271,7 @@ def superseded_rows(
     of_names = pd.DataFrame({"names": hashes.names, "at": at})
     if of_names.duplicated().mean() > _SHARE:  # a list of events
         return none
-    if meanings[exported[0]].role not in TIMES and of_names["names"].value_counts().max() > _MOST_EXPORTS:
+    if is_numbered and of_names["names"].value_counts().max() > _MOST_EXPORTS:
         return none
     order = np.argsort(at, kind="stable")
     again = none.copy()
