@@ -95,3 +95,11 @@ def test_the_sides_of_a_ledger_are_signs(file: WriteFile, header: str, debit: st
     offered = re.search(r"roles=(.*?\}\}\}) subtracts", refused.value.rule)
     assert offered is not None
     assert outside_data.in_dollars(path, rate=1.0, roles=eval(offered[1]))["spend"].sum() == 90e5
+
+
+def test_a_note_names_a_unit_and_the_name_of_a_file_a_currency(file: WriteFile) -> None:
+    """The first is a witness; the second may be of something else, so that the question names it."""
+    rows = "媒体,広告費\nMeta,4998\nMoloco,1595\n"
+    assert gl.read_table(file(f"※広告費は円単位（税抜）,\n{rows}")).column("広告費").currency == "JPY"
+    problem = gl.read_table(file(rows, "Revenue_Oct-2026_INR.csv")).column("広告費").money_problem
+    assert 'currency="INR" if it is the INR in the name of Revenue_Oct-2026_INR.csv' in str(problem)

@@ -98,3 +98,17 @@ def _sheet(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         book.active.append(list(row))
     book.save(path)
     return path
+
+
+def test_the_name_of_a_sheet_has_the_currency_and_the_month_of_its_rows(tmp_path: Path) -> None:
+    """A workbook has a sheet for each country or month; one whose name is another word says nothing."""
+    book, path = openpyxl.Workbook(), tmp_path / "actuals.xlsx"
+    book.remove(book.active)
+    for name in ("PL (PLN)", "Oktober 2026", "Notes"):
+        sheet = book.create_sheet(name)
+        for row in (["Network", "Media Cost"], ["Meta", 100.5], ["Moloco", 20]):
+            sheet.append(row)
+    book.save(path)
+    polish, october, notes = (gl.read_table(path, sheet=name) for name in ("PL (PLN)", "Oktober 2026", "Notes"))
+    assert [table.column("Media Cost").currency for table in (polish, october, notes)] == ["PLN", None, None]
+    assert [table.period for table in (polish, october, notes)] == [None, "period", None]

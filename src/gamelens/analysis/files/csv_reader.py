@@ -195,7 +195,7 @@ def opened(path: Path) -> Any:
     names = [entry.filename for entry in archive.infolist() if not entry.is_dir() and "__MACOSX" not in entry.filename]
     if len(names) != 1:
         archive.close()
-        rule = f"holds {len(names)} files, and one is read: unpack it and pass the one with the table, or read each of them"
+        rule = f"holds {len(names)} files, and one is read: unpack it and pass the one with the table, or each of them"
         raise BadQuery("other", path.name, rule, names)
     file = archive.open(names[0])
     archive.close()  # the member keeps the archive's file open until it is closed itself

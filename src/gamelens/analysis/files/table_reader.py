@@ -73,6 +73,7 @@ class Grid:
         header_row: the row of a file that names the columns.
         cells_above: the cells of the lines above the header.
         in_ones: the columns of a frame that are in no thousands, whatever their header says, as a table gave them.
+        sheet: the name of the sheet that was asked for.
         hidden: the numbers of rows that a sheet hides.
     """
 
@@ -87,6 +88,7 @@ class Grid:
     header_row: int = 1
     cells_above: tuple[Sequence[Any], ...] = ()
     in_ones: frozenset[str] = frozenset()
+    sheet: str = ""
     hidden: frozenset[int] = frozenset()
 
     @property
@@ -304,7 +306,7 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
             if at < len(names)
         }
         grid = _grid(path.name, cells, numbers, every_row[: place - joined], formats=formats)
-        grid = replace(grid, notes=(*grid.notes, *merged))
+        grid = replace(grid, notes=(*grid.notes, *merged), sheet=sheet or "")
         is_struck = np.isin(grid.rows, [*page.struck])
         if is_struck.any() and STRUCK not in grid.columns:
             marks = pa.array(["yes" if struck else None for struck in is_struck], pa.string()).dictionary_encode()

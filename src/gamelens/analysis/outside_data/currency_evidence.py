@@ -26,6 +26,7 @@ from gamelens.analysis.files.currency_names import (
     currencies_in,
     currencies_of,
     currencies_of_code,
+    is_currency,
 )
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, concepts_in, find_header
@@ -75,6 +76,10 @@ _UNIT_LINE: Final = re.compile(
     r"|หน่วย|đơn vị|одиниц\w*|birim\w*|μονάδ\w*|الوحدة|יחידה|इकाई)\s*[:：]\s*"
     r"(?P<unit>[^\s()（）,;、。]+)"
 )
+_UNIT_BEFORE: Final = re.compile(
+    r"(円|ドル|ユーロ|元|美元|원|달러)(?=\s*(?:単位|建て|表示|换算|換算|为单位|為單位|단위|기준))"
+)  # 千円単位
+_CODE_IN_NAME: Final = re.compile(r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])")
 _MOST_CODES: Final = 3  # that are shown
 _OF_CODES: Final = "the column of codes"
 _LONG_BEGINNING: Final = 6  # letters of a compound word that two headers share
@@ -153,7 +158,7 @@ def currencies_of_column(
     said = [(witness, np.where(is_filled, witness.rows, -1)) for witness in witnesses]
     said = [(witness, places) for witness, places in said if (places >= 0).any()]
     if not said:
-        return _of_no_amounts(name, witnesses, count)
+        return _of_no_amounts(name, grid.source, witnesses, count)
     number = np.zeros(count, dtype=np.min_scalar_type(math.prod(len(witness.says) + 1 for witness, _ in said)))
     for witness, places in said:  # what all witnesses say of a row together, as one number
         number *= len(witness.says) + 1
@@ -174,7 +179,7 @@ def currencies_of_column(
     evidence = tuple(witness.evidence for witness, _ in said)
     codes_found = sorted({code for code in result.values() if code not in (None, "?")})
     if not codes_found:
-        return OfMoney(None, evidence, _unknown(name, witnesses))
+        return OfMoney(None, evidence, _unknown(name, grid.source, witnesses))
     is_only = len(codes_found) == 1
     is_of_cells = all(witness.evidence.where == "the cells" for witness in witnesses)
     known = {*codes_found, None} if is_only and is_of_cells else {*codes_found}  # 7 beside £5 is in pounds too
@@ -192,12 +197,12 @@ def currencies_of_column(
     )
 
 
-def _of_no_amounts(name: str, witnesses: Sequence[Witness], count: int) -> OfMoney:
+def _of_no_amounts(name: str, source: str, witnesses: Sequence[Witness], count: int) -> OfMoney:
     """Return the currency of a column without any amount, which its header or a line may name."""
     says = [witness.says[0] for witness in witnesses if len(witness.says) == 1]
     possible = common(says) if says else NO_CURRENCY
     if len(possible) != 1:
-        return OfMoney(None, (), _unknown(name))
+        return OfMoney(None, (), _unknown(name, source))
     known = Series(pd.Categorical.from_codes(_every(count), pd.Index([*possible], dtype="str")))
     return OfMoney(known, tuple(witness.evidence for witness in witnesses), None)
 
@@ -288,11 +293,15 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     found = []
     if possible := currencies_in(without_multiple(name), is_header=True):
         found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
+    if possible := currencies_in(grid.sheet, is_header=True):
+        found.append(
+            Witness(Evidence(_shown(possible), "the name of the sheet", grid.sheet), [possible], _every(count))
+        )
     for line in grid.above:
         bare = line.strip("()[] ")
         line = _OF_THOUSANDS.sub(r" \1 ", line)
-        unit = _UNIT_LINE.search(without_multiple(bare))
-        said = f"({unit['unit']})" if unit else without_multiple(line)
+        unit = _UNIT_LINE.search(without_multiple(bare)) or _UNIT_BEFORE.search(line)
+        said = f"({unit[1]})" if unit else without_multiple(line)
         if (unit or is_about_money(line) or bare in currencies_of(bare)) and (
             possible := currencies_in(said, is_header=unit is not None)
         ):
@@ -388,7 +397,7 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
     return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one, {' or '.join(right)}")
 
 
-def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
+def _unknown(name: str, source: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
     """Return the exception for money of unknown currency, with the currencies that a symbol may mean."""
     said = [possible for witness in witnesses for possible in witness.says if possible]
     if said:
@@ -404,4 +413,6 @@ def _unknown(name: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
     rule = (
         'is money, and no cell, header, line or column of codes names its currency: pass currency="..." with its code'
     )
-    return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes")
+    in_name = [code for code in _CODE_IN_NAME.findall(source) if is_currency(code)]
+    beside = f'; currency="{in_name[0]}" if it is the {in_name[0]} in the name of {source}' if len(in_name) == 1 else ""
+    return BadQuery(name, UNSET, f"{rule} (ISO 4217), or the column of codes{beside}")

@@ -576,6 +576,8 @@ def _dates_and_texts(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTi
     if are_dates.all() or not are_dates.any():
         return None
     parts = [[text for text, is_of in zip(texts, mask, strict=True) if is_of] for mask in (are_dates, ~are_dates)]
+    if any(text.strip().isdecimal() for text in parts[1]):  # the number of a day in a spreadsheet
+        return None
     try:
         dates, others = (read_times(part, **{**hints, "beside": [*hints["beside"], *texts]}) for part in parts)
     except BadQuery:

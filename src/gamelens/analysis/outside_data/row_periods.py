@@ -590,7 +590,7 @@ def _beside(grid: Grid) -> Periods | None:
     A month is one where its line names a month, a period or what the amounts are.
     """
     named: list[np.datetime64] = []
-    for line in grid.above:
+    for line in (*grid.above, grid.sheet):
         text = line.strip(" \"'※*")
         begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|]+", text))][:_MOST_WORDS]
         for label, part in ((text[:begin], text[begin:].strip("()[] .")) for begin in begins):
@@ -609,9 +609,10 @@ def _beside(grid: Grid) -> Periods | None:
             if read.until is not None:
                 return _of_all(grid, read.at[0], read.until[0], line)
             concepts = [concept for concept, _, _ in concepts_in(folded_header(label))]
-            if read.precision == "month" and any(
+            is_of_rows = line == grid.sheet or any(
                 concept.role == "amount" or concept.name in ("period", "month") for concept in concepts
-            ):
+            )
+            if read.precision == "month" and is_of_rows:
                 return _of_all(grid, *(edge[0] for edge in _spans(read)), line)
             role = next((concept.role for concept in concepts), "")
             if role in ("start", "end") and read.precision == "day":

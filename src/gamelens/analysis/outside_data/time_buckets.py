@@ -39,9 +39,8 @@ def buckets_of(frame: DataFrame, moments: Series[Any], table: OutsideTable, peri
         raise periods.problem
     if every is None or receipt.periods:
         if not receipt.periods:
-            notes.append(
-                f"the frame has no receipt, so the length of its buckets is unknown: {field} is compared exactly"
-            )
+            unknown = "the frame has no receipt, so the length of its buckets is unknown"
+            notes.append(f"{unknown}: {field or 'the day'} is compared exactly")
         if periods.length not in ("time", "day") and not moments.dropna().isin(starts.dropna()).all():
             raise _too_long(table, periods, "day", field)
         return Buckets(starts, Series(False, index=starts.index), False, tuple(notes))
