@@ -83,15 +83,16 @@ def _check_monday(page: Page, world: World, known: dict[str, Any]) -> None:
     )
     lines = [line for line in page.below(_END).splitlines() if line.startswith("- ")]
     assert is_number(page.key_numbers["Revenue"]["Value"], now)
-    found = re.fullmatch(rf"- (.+) earned {_MONEY} in the week of (\d+ \w+)(.*)\.", lines[0])
-    assert found, lines[0]
+    earned = next(line for line in lines if " earned " in line)  # behind a number that left its usual range
+    found = re.fullmatch(rf"- (.+) earned {_MONEY} in the week of (\d+ \w+)(.*)\.", earned)
+    assert found, earned
     who, money, day, rest = found.groups()
     active = {world.titles[event["game_id"]] for days in (week, before or range(0)) for event in world.of(days)}
     chosen = {world.titles[game] for game in games} if games is not None else active
     assert ({"All games"} if games is None and len(active) != 1 else chosen) == {*who.split(", ")}
     assert (is_number(money, now), day) == (True, f"{date.fromordinal(week.start):%-d %B}")
     if before and then >= 0.005:
-        share, earlier = re.findall(rf"([+-]?[\d,]+%) from {_MONEY} in the week before", rest)[0]
+        share, earlier = re.findall(rf"([+-]?[\d,.]+%) from {_MONEY} in the week before", rest)[0]
         assert is_number(earlier, then)
         assert is_number(share, now / then - 1)
     else:
