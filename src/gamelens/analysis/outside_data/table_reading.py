@@ -27,6 +27,7 @@ from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, WrittenNumbers, are_errors, decimal_mark
 from gamelens.analysis.files.table_reader import HIDDEN, STRUCK, Grid, read_grid
 from gamelens.analysis.outside_data.bank_rates.quoted_rates import (
+    MOST_SERIES,
     are_quotes,
     quoted_headers,
     with_units_in_headers,
@@ -195,6 +196,7 @@ class _Looked:
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = _with_ages_of_cohorts(meanings)
+        pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
 
@@ -258,6 +260,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     _release_numbers(looked)
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
+    _release_numbers(looked)
     table = replace(table, larger=larger, how=dict(given.get("how", {})), names=dict(given.get("names", {})))
     table = with_total_columns(with_running_totals(table, given.get("roles", {})))
     columns = []
@@ -322,6 +325,7 @@ def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
 def _release_numbers(looked: _Looked) -> None:
     for column_cells in looked.cells.values():
         column_cells.release_numbers()
+    pa.default_memory_pool().release_unused()  # of texts that are read
 
 
 def _with_hidden_rows(grid: Grid) -> Grid:
@@ -711,7 +715,8 @@ def _meaning(
         return Meaning(
             "exchange_rate", Evidence("exchange_rate", vendor.name if vendor else "header", column_cells.name)
         )
-    if not column_cells.is_typed and column_cells.has_units and are_quotes(column_cells.texts):
+    may_be_quotes = not column_cells.is_typed and len(column_cells.distinct) <= MOST_SERIES and column_cells.has_units
+    if may_be_quotes and are_quotes(column_cells.texts):
         return Meaning("text", Evidence("text", "cells", column_cells.example))  # 1 USD, 100 JPY: what a bank quotes
     of_header = [*dimension, *header_meanings(column_cells.name)]
     if from_vendor and from_vendor.role == "rate" and not {"of", "weight"} & from_vendor.details.keys():

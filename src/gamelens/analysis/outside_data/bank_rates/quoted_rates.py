@@ -35,7 +35,7 @@ _UNITS: Final = re.compile(
     r"|enhet(?:er)?|einheit(?:en)?|cantidad|unités?|unidades?|jedinica|multiplicator|multiplier|单位|単位"
 )
 _POWER: Final = re.compile(r"10{0,4}")
-_MOST_SERIES: Final = 80  # currencies in the rows of a bank
+MOST_SERIES: Final = 80  # currencies in the rows of a bank
 _NEAR: Final = 0.5  # of a usual rate, which one of as many units is
 _FEWEST: Final = 2  # currencies of a table of rates
 
@@ -171,7 +171,7 @@ def with_units_in_headers(grid: Grid) -> Grid:
 
 def are_quotes(texts: Sequence[str]) -> bool:
     """Return whether *texts* each name a currency and its units, as rows of a bank do: 1 USD, 100 JPY, JPY100."""
-    if not 1 < len(texts) <= _MOST_SERIES:
+    if not 1 < len(texts) <= MOST_SERIES:
         return False
     found = [_UNIT_AND_CODE.fullmatch(" ".join(text.split())) for text in texts]
     return all(found) and len({quote.currency for text in texts if (quote := quote_in(text)) is not None}) == len(texts)
@@ -192,7 +192,7 @@ def quotes_of_series(
     """
     texts = series.astype("object")
     if DataFrame({"text": texts, "day": days})[prices.notna()].duplicated().any():
-        kinds = next((name for name, other in others.items() if 1 < other.nunique() <= _MOST_SERIES), None)
+        kinds = next((name for name, other in others.items() if 1 < other.nunique() <= MOST_SERIES), None)
         step = "pass a table with one row for each"
         if kinds is not None:
             step = f"leave_out={ {kinds: [str(text) for text in others[kinds].dropna().unique()[1:]]}!r} leaves one"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES, ColumnCells, Meaning, summands_of
+from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
 from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.errors import BadQuery
 
@@ -76,7 +76,10 @@ def row_hashes(
 
     Columns *without* which they are told apart count as numbers do.
     """
-    summands = summands_of(meanings, cells).values()
+    is_spent = np.zeros(len(grid.rows), dtype=bool)
+    for name in (summands := [name for name, meaning in meanings.items() if meaning.role in SUMMANDS]):
+        is_spent |= np.nan_to_num(cells[name].likely_numbers) != 0
+        cells[name].release_numbers()  # eight bytes a row, for each column
     numbered = _running_number(grid, meanings, cells)
     names = [
         name for name, meaning in meanings.items() if meaning.role not in MEASURES and name not in {*without, numbered}
@@ -85,7 +88,7 @@ def row_hashes(
         return None
     of_names = _hashes([cells[name] for name in names], np.zeros(len(grid.rows), dtype="uint64"))
     whole = _hashes([cells[name] for name in meanings if name not in {*names, numbered}], of_names)
-    return RowHashes(of_names, whole, np.any([np.nan_to_num(values) != 0 for values in summands], axis=0))
+    return RowHashes(of_names, whole, is_spent)
 
 
 def _running_number(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> str | None:
