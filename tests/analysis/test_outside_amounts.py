@@ -687,8 +687,9 @@ def test_an_amount_in_dollars_beside_the_same_in_the_currency_of_the_row(tmp_pat
     path.write_text("\n".join([head, *rows, ""]), encoding="utf-8")
     table = gl.read_table(path)
     assert table.column(header).currency == "USD"
-    assert table.column("transactionAmount").currencies is not None
-    assert table.column("transactionAmount").currencies.tolist() == ["USD", "EUR", "JPY"]
+    of_rows = table.column("transactionAmount").currencies
+    assert of_rows is not None
+    assert of_rows.tolist() == ["USD", "EUR", "JPY"]
     assert outside_data.in_dollars(table, header)["spend"].sum() == pytest.approx(41.5)
 
 
@@ -700,7 +701,8 @@ def test_a_price_that_a_rate_divides_by_installs_is_a_cost(tmp_path: Path) -> No
     whole = [f"{line},{cost / count:.2f}" for line, (count, cost) in zip(lines, rows, strict=True)]
     path.write_text("\n".join([f"{head},Cena za instalaci", *whole, ""]), encoding="utf-8")
     column = gl.read_table(path, currency="CZK").column("Cena")
-    assert (column.role, column.concept, column.values.sum()) == ("amount", "cost", pytest.approx(17533.47))
+    assert (column.role, column.concept) == ("amount", "cost")
+    assert column.values.sum() == pytest.approx(17533.47)
     single = [f"2026-11-{day:02},Sklik,{count},20" for day, (count, _) in enumerate(rows, 1)]
     path.write_text("\n".join([head, *single, ""]), encoding="utf-8")
     assert gl.read_table(path, currency="CZK").column("Cena").role == "price"

@@ -72,7 +72,7 @@ def test_a_plan_with_months_as_headers_is_money_by_its_format(tmp_path: Path, fo
 
 def test_numbers_and_dates_stand_among_texts_of_a_sheet(tmp_path: Path) -> None:
     """A number has no decimal mark, and a date no order of day and month: both are read beside texts of either."""
-    rows = [
+    rows: list[list[Any]] = [
         [datetime(2026, 10, 1), 599.89],
         ["03/10/2026", "332,60 €"],
         [datetime(2026, 10, 15), 1563.6],
@@ -86,7 +86,12 @@ def test_numbers_and_dates_stand_among_texts_of_a_sheet(tmp_path: Path) -> None:
 
 def test_days_that_a_spreadsheet_may_have_swapped_are_refused(tmp_path: Path) -> None:
     """It takes 03/10 for 10 March, and leaves 25/10 a text."""
-    rows = [[datetime(2026, 3, 10), 1], ["25/10/2026", 2], [datetime(2026, 5, 10), 3], ["13/10/2026", 4]]
+    rows: list[list[Any]] = [
+        [datetime(2026, 3, 10), 1],
+        ["25/10/2026", 2],
+        [datetime(2026, 5, 10), 3],
+        ["13/10/2026", 4],
+    ]
     problem = gl.read_table(_sheet(tmp_path / "swapped.xlsx", ["Date", "Cost (EUR)"], rows)).periods.problem
     assert problem is not None
     assert "written in two ways" in str(problem)

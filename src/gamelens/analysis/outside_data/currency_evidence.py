@@ -235,8 +235,8 @@ def columns_of_codes(
     owned = {name: columns or [*of_all] for name, columns in owned.items()}
     bare = {folded_header(name).replace(" ", "") for name in amounts}
     for name in amounts:  # amount_usd beside amount is in dollars, whatever the code of the row
-        said = currencies_in(without_multiple(name), is_header=True)
-        code = next(iter(said)).casefold() if len(said) == 1 else ""
+        of_header = currencies_in(without_multiple(name), is_header=True)
+        code = next(iter(of_header)).casefold() if len(of_header) == 1 else ""
         if code and folded_header(name).replace(" ", "").replace(code, "") in bare - {""}:
             owned[name] = []
     for name, meaning in amounts.items():
@@ -293,10 +293,9 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     found = []
     if possible := currencies_in(without_multiple(name), is_header=True):
         found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
-    if possible := currencies_in(grid.sheet, is_header=True):
-        found.append(
-            Witness(Evidence(_shown(possible), "the name of the sheet", grid.sheet), [possible], _every(count))
-        )
+    if of_sheet := currencies_in(grid.sheet, is_header=True):
+        evidence = Evidence(_shown(of_sheet), "the name of the sheet", grid.sheet)
+        found.append(Witness(evidence, [of_sheet], _every(count)))
     for line in grid.above:
         bare = line.strip("()[] ")
         line = _OF_THOUSANDS.sub(r" \1 ", line)

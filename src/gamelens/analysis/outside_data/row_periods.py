@@ -613,7 +613,8 @@ def _beside(grid: Grid) -> Periods | None:
                 concept.role == "amount" or concept.name in ("period", "month") for concept in concepts
             )
             if read.precision == "month" and is_of_rows:
-                return _of_all(grid, *(edge[0] for edge in _spans(read)), line)
+                starts, ends = _spans(read)
+                return _of_all(grid, starts[0], ends[0], line)
             role = next((concept.role for concept in concepts), "")
             if role in ("start", "end") and read.precision == "day":
                 named.append(read.at[0] + (_DAY if role == "end" else np.timedelta64(0, "D")))
