@@ -55,7 +55,7 @@ _MONTH_IN_NAME: Final = re.compile(
 _DAYS_OF_LINE: Final = re.compile(
     r"\D{0,12}?(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})"
     r"\s*(?:[-–—~〜～至]|\.\.+|to|until|through|bis(?: zum)?|au|al?|do|по|tot|till?|から)"
-    r"\s*(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})\D{0,3}"
+    r"\s*(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})\D{0,12}"
 )
 _MOST_WORDS: Final = 12  # of a line beside a table, behind which a period may begin
 _OF_BILLS: Final = re.compile(
