@@ -122,7 +122,7 @@ def test_a_module_that_was_never_timed_takes_what_is_usual() -> None:
 
 
 def test_seconds_of_modules_are_those_of_their_own_fast_tests(tmp_path: Path) -> None:
-    """Also in a class; neither of notebooks nor of the sandboxes of other modules, which the last test of all ends."""
+    """Tests in a class count. Notebooks do not, nor does the end of other modules' sandboxes after the last test."""
 
     def case(where: str, cpu: str, more: str = "") -> str:
         used = f'<property name="cpu" value="{cpu}"/>{more}'

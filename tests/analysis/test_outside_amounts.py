@@ -680,7 +680,7 @@ def test_what_media_cost_is_a_cost(header: str) -> None:
 
 @pytest.mark.parametrize("header", ["transactionAmountUSD", "transaction_amount_usd", "transactionAmount (USD)"])
 def test_an_amount_in_dollars_beside_the_same_in_the_currency_of_the_row(tmp_path: Path, header: str) -> None:
-    """The column of codes is of the other."""
+    """The column of codes belongs to the other amount."""
     path = tmp_path / "earnings.csv"
     rows = ["2026-10-01,US,USD,19.99,19.99", "2026-10-02,DE,EUR,10.00,11.61", "2026-10-03,JP,JPY,1500,9.90"]
     head = f"transactionDate,country,transactionCurrency,transactionAmount,{header}"

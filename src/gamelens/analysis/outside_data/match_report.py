@@ -229,4 +229,4 @@ def without_days(df: DataFrame, table: OutsideTable) -> list[str]:
     if not are_days or table.period is not None or table.periods.problem or not table.of_role("amount", "count"):
         return []
     rule = f"{table.source} has no days: its numbers stand beside the days of the frame"
-    return [rule + ', days="2026-10" of gl.read_table says of which they are']
+    return [rule + '; days="2026-10" of gl.read_table names its own']

@@ -270,11 +270,13 @@ def _months_in_name(source: str) -> list[date]:
 
 def step_of_name(source: str) -> str:
     """Return what takes the day, the month, or the first and the last day in the name of a file for all rows, or ""."""
-    days = days_in_name(source) or _months_in_name(source)
-    if len(days) not in (1, 2) or (len(days) == 2 and not days_in_name(source)):
+    if (days := days_in_name(source)) and len(days) <= 2:
+        stated, which = "/".join(map(str, sorted(days))), "days" if len(days) == 2 else "one"
+    elif not days and len(months := _months_in_name(source)) == 1:
+        stated, which = f"{months[0]:%Y-%m}", "one"
+    else:
         return ""
-    texts = [str(day) for day in sorted(days)] if days_in_name(source) else [f"{days[0]:%Y-%m}"]
-    return f'days="{"/".join(texts)}" takes the {"days" if len(texts) == 2 else "one"} in its name for all rows'
+    return f'days="{stated}" takes the {which} in its name for all rows'
 
 
 def _of_file_name(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
@@ -556,7 +558,10 @@ def _stated_zone(name: str, grid: Grid) -> str | None:
 
 
 def _coarser(name: str, days: DayArray, stated: str | None, source: str) -> tuple[str, BadQuery | None]:
-    """Return what distinct *days* stand for, and why that cannot be told: one may be a month that *source* names."""
+    """Return what distinct *days* stand for, and the question where they may be months.
+
+    A single first day may be its month, if the name of the file, *source*, has that month.
+    """
     if stated is not None:
         return stated, None
     dates = days.astype("datetime64[D]")
@@ -594,25 +599,13 @@ def _beside(grid: Grid) -> Periods | None:
         text = line.strip(" \"'※*")
         begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|]+", text))][:_MOST_WORDS]
         for label, part in ((text[:begin], text[begin:].strip("()[] .")) for begin in begins):
-            try:
-                read = read_times([part], field=grid.source)
-            except (BadQuery, ValueError):
-                if (pair := _DAYS_OF_LINE.fullmatch(part)) is None:
-                    continue
-                try:
-                    read = read_times([*pair.groups()], field=grid.source)
-                except (BadQuery, ValueError):
-                    continue
-                if read.precision == "day" and read.at[0] <= read.at[1]:
-                    return _of_all(grid, read.at[0], read.at[1] + _DAY, line)
+            if (read := _read_in_line(part, grid.source)) is None:
                 continue
-            if read.until is not None:
-                return _of_all(grid, read.at[0], read.until[0], line)
             concepts = [concept for concept, _, _ in concepts_in(folded_header(label))]
             is_of_rows = line == grid.sheet or any(
                 concept.role == "amount" or concept.name in ("period", "month") for concept in concepts
             )
-            if read.precision == "month" and is_of_rows:
+            if read.until is not None or (read.precision == "month" and is_of_rows):
                 starts, ends = _spans(read)
                 return _of_all(grid, starts[0], ends[0], line)
             role = next((concept.role for concept in concepts), "")
@@ -622,6 +615,18 @@ def _beside(grid: Grid) -> Periods | None:
     return (
         _of_all(grid, named[0], named[1], "lines above the header") if len(named) == 2 and named[0] < named[1] else None
     )
+
+
+def _read_in_line(text: str, source: str) -> ParsedTimes | None:
+    """Return the day, month or period that a text is, also two days with a word between them; None for another text."""
+    with suppress(BadQuery, ValueError):
+        return read_times([text], field=source)
+    if (pair := _DAYS_OF_LINE.fullmatch(text)) is not None:
+        with suppress(BadQuery, ValueError):
+            read = read_times([*pair.groups()], field=source)
+            if read.precision == "day" and read.at[0] <= read.at[1]:
+                return replace(read, at=read.at[:1], until=read.at[1:] + _DAY)
+    return None
 
 
 def _stated(days: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], grid: Grid) -> Periods:

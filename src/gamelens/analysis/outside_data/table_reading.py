@@ -201,9 +201,9 @@ class _Looked:
 
 
 def _with_numbers_in_ones(meanings: dict[str, Meaning], grid: Grid) -> dict[str, Meaning]:
-    """Return *meanings*; what the frame of a table has is no longer in thousands, whatever its header says.
+    """Return *meanings* with a scale of 1 for columns that a table was read from before, whatever their header says.
 
-    Such a frame may be in a file by now, where the currency beside an amount shows it.
+    Their numbers were multiplied then. In a file that was made of such a frame the currency beside an amount shows it.
     """
     read = {name for name in meanings if name in grid.in_ones or f"{name}_currency" in meanings}
     return {
