@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from html import unescape
+from itertools import pairwise
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -224,6 +225,7 @@ def test_what_players_bring_back_is_compared_with_what_they_cost() -> None:
     returns = DataFrame(
         {
             "install_publisher": [HOSTILE, "B", "C", "D"],
+            "spend": [900.0, 800.0, 700.0, 600.0],
             "cpi": [0.5, 2.0, 1.0, 1.0],
             "ltv_to_cpi": [0.1, 1.5, 0.9, None],
             "low": [0.05, 0.9, None, None],
@@ -235,7 +237,7 @@ def test_what_players_bring_back_is_compared_with_what_they_cost() -> None:
     assert [*marks.marker.symbol] == ["circle", "circle", "x-thin"]
     assert len({*marks.marker.color[1:]} | {marks.marker.color[0]}) == 2
     assert marks.marker.color[0] != marks.marker.color[1]
-    assert "B, $2.00 an install: 150.0% of it comes back, 90.0% to 300.0%" in charts.alt_text(
+    assert "B, $800.00 at $2.00 an install: 150.0% of it comes back, 90.0% to 300.0%" in charts.alt_text(
         charts.draw_returns(returns)
     )
     assert charts.draw_returns(returns.tail(1)).layout.title.text
@@ -265,3 +267,19 @@ def test_a_funnel_of_players_has_the_names_of_its_steps() -> None:
     assert [*bar.x] == [400, 300]
     assert "75.0% of the step before" in unescape(bar.text[1])
     assert HOSTILE not in "".join(bar.y)
+
+
+def test_the_step_that_clearly_loses_most_has_a_colour() -> None:
+    """It alone, in the colour of alarms and in bold; where no loss is clear, all steps have one colour."""
+    steps = DataFrame({"step": [1, 2, 3, 4], "name": ["user", "level 1", "level 2", "level 3"]})
+
+    def colours(players: list[int]) -> tuple[list[str], list[bool]]:
+        shares = [count / players[0] for count in players]
+        before = [None, *(after / first for first, after in pairwise(players))]
+        (bar,) = charts.draw_funnel(steps.assign(players=players, share=shares, of_previous=before)).data
+        return [*bar.marker.color], ["<b>" in text for text in bar.text]
+
+    chosen, in_bold = colours([1000, 900, 500, 450])
+    assert len({*chosen}) == 2
+    assert [colour == chosen[2] for colour in chosen] == in_bold == [False, False, True, False]
+    assert len({*colours([1000, 900, 810, 729])[0]}) == 1

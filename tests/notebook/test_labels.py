@@ -65,7 +65,7 @@ def test_key_numbers_are_a_table_below_the_period() -> None:
     rate = KeyNumber("D1 of <b>", 0.4, "share", low=0.385, high=0.415)
     lines = str(key_numbers(DataFrame(), [counted, rate]).data).strip().splitlines()
     assert lines[0] == "| Number | Value | 95% interval | Change |"
-    assert lines[2] == "| Ad revenue | <span>&#36;</span>125.00 |  | +25.0% |"
+    assert lines[2] == "| Ad revenue | <span>&#36;</span>125.00 |  | +25.0% vs before |"
     assert lines[3] == "| D1 of &#60;b&#62; | 40.0% | 38.5% to 41.5% |  |"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 
+import msgspec
 from pandas import DataFrame
 
 from gamelens.analysis.claims import KeyNumber
@@ -20,17 +21,14 @@ def tiles_of(*numbers: KeyNumber) -> str:
 
 
 def test_a_tile_has_what_the_table_has() -> None:
-    """Name, value, interval, change and target, each escaped."""
-    rate = KeyNumber(
-        "D1 of <b>", 0.4, "share", 0.385, 0.415, change=0.05, change_low=-0.01, change_high=0.11, target=0.45
-    )
-    shown = tiles_of(rate)
-    for text in ("D1 of &#60;b&#62;", "40.0%", "38.5% to 41.5%", "+5% (-1% to +11%)", "Target 45.0%"):
+    """Name, value, interval, change, what it is from and target, each escaped."""
+    compared = KeyNumber("D1 of <b>", 0.4, "share", 0.385, 0.415, change=0.05, change_low=-0.01, change_high=0.11)
+    rate = msgspec.structs.replace(compared, against="<i>", target=0.45)
+    shown, change = tiles_of(rate), "+5% (-1% to +11%) vs &#60;i&#62;"
+    for text in ("D1 of &#60;b&#62;", "40.0%", "likely 38.5% to 41.5%", change, "Target 45.0%"):
         assert text in shown
-    assert (
-        "| D1 of &#60;b&#62; | 40.0% | 38.5% to 41.5% | +5% (-1% to +11%) | 45.0% |"
-        in key_numbers(DataFrame(), [rate]).data
-    )
+    row = f"| D1 of &#60;b&#62; | 40.0% | 38.5% to 41.5% | {change} | 45.0% |"
+    assert row in key_numbers(DataFrame(), [rate]).data
 
 
 def test_only_a_clear_change_has_a_colour() -> None:
@@ -41,7 +39,7 @@ def test_only_a_clear_change_has_a_colour() -> None:
         return str(re.findall('<dd class="(up|down|usual)">', tiles_of(number))[0])
 
     assert [kind_of(0.1, 0.02, 0.2), kind_of(-0.1, -0.2, -0.02), kind_of(0.1, -0.02, 0.2)] == ["up", "down", "usual"]
-    assert '<dd class="usual">+25.0%</dd>' in tiles_of(MONEY)
+    assert '<dd class="usual">+25.0% vs before</dd>' in tiles_of(MONEY)
 
 
 def test_tiles_after_the_fifth_fold() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -59,13 +59,17 @@ _STYLE: Final = f"""<style>
 
 
 class _Cells(NamedTuple):
-    """A number in words, with "" for what is unknown: name, value, interval, change with its interval, target."""
+    """A number in words, with "" for what is unknown: name, value, interval, change with its interval, target.
+
+    *against* is what the change is from.
+    """
 
     name: str
     value: str
     interval: str
     change: str
     target: str
+    against: str
 
 
 @suggests_names
@@ -93,7 +97,16 @@ class KeyNumbers:
     def data(self) -> str:
         """The period, and a table in Markdown. A column that no number fills is left out."""
         headings = ("Number", "Value", "95% interval", "Change", "Target")
-        rows = [[text_of(cells.name), *map(escape_dollars, cells[1:])] for cells in self._cells]
+        rows = [
+            [
+                text_of(cells.name),
+                escape_dollars(cells.value),
+                escape_dollars(cells.interval),
+                _change(cells, text_of),
+                escape_dollars(cells.target),
+            ]
+            for cells in self._cells
+        ]
         shown = [place for place in range(len(headings)) if any(row[place] for row in rows)]
         lines = [[*headings], ["---", *["---:"] * (len(headings) - 1)], *rows]
         texts = (" | ".join(line[place] for place in shown) for line in lines)
@@ -153,12 +166,12 @@ def _list_of(tiles: Sequence[str], across: int) -> str:
 def _tile(number: KeyNumber, cells: _Cells) -> str:
     """Return a tile as HTML. Every text is escaped here."""
     direction = ("up" if number.change > 0 else "down") if number.is_clear else "usual"
-    change = f'<dd class="{direction}">{escape(cells.change)}</dd>'
+    change = f'<dd class="{direction}">{_change(cells, escape)}</dd>'
     label = f"{cells.name}, {_history_in_words(number)}" if has_sparkline(number.history) else ""
     picture = sparkline(number.history, label)
     return (
         f'<div><dt>{escape(cells.name)}</dt><dd class="value">{escape(cells.value)}</dd>'
-        + (f"<dd>{escape(cells.interval)}</dd>" if cells.interval else "")
+        + (f"<dd>likely {escape(cells.interval)}</dd>" if cells.interval else "")
         + (change if cells.change else "")
         + (f"<dd>Target {escape(cells.target)}</dd>" if cells.target else "")
         + (f'<dd class="course">{picture}</dd>' if picture else "")
@@ -188,8 +201,15 @@ def _cells_of(numbers: Sequence[KeyNumber]) -> list[_Cells]:
         change, of_change = _texts(written["change"], place, number.change, number.change_low, number.change_high)
         change = "" if change == "n/a" else f"{change} ({of_change})" if of_change else change
         target = "" if math.isnan(number.target) else written["value"].text(number.target, place)
-        rows.append(_Cells(_capitalised(number.name), value, interval, change, target))
+        rows.append(
+            _Cells(_capitalised(number.name), value, interval, change, target, number.against if change else "")
+        )
     return rows
+
+
+def _change(cells: _Cells, escaped: Callable[[str], str]) -> str:
+    """Return the change and what it is from, which may be a name from outside."""
+    return escape_dollars(cells.change) + (f" vs {escaped(cells.against)}" if cells.against else "")
 
 
 def _texts(column: WrittenColumn, place: int, value: float, low: float, high: float) -> tuple[str, str]:

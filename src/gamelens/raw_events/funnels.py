@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from gamelens.analysis.claims.findings import Finding, reads
-from gamelens.analysis.claims.leaders import leader
+from gamelens.analysis.claims.leaders import largest_loss
 from gamelens.analysis.tidy_frames.columns import Column
 from gamelens.analysis.tidy_frames.frame_requirements import requires
 from gamelens.analysis.tidy_frames.returned_columns import between, named, returns
@@ -123,9 +123,4 @@ def _read_funnel(steps: DataFrame) -> Iterator[Finding]:
         judged="players",
         numbers=numbers,
     )
-    players = steps["players"].astype("float64")
-    lost = steps.assign(before=players.shift(), lost=players.shift() - players)
-    lost = lost[lost["before"] > 0]
-    lost["low"], lost["high"] = wilson(lost["lost"], lost["before"])
-    lost["share"] = lost["lost"] / lost["before"]
-    yield leader(lost, "name", "share", kind="players lost", unit="share", numbers={}, judged="players")
+    yield largest_loss(steps)

@@ -26,6 +26,7 @@ class KeyNumber(msgspec.Struct, frozen=True):
         low, high: bounds of its 95% interval, NaN for a number that is counted.
         change: its change as a ratio, 0.05 is 5% more, NaN if it is not compared.
         change_low, change_high: bounds of the 95% interval of the change, NaN if both sides are counted.
+        against: what the change is from, in a word or two, such as "usual" or the name of the control.
         history: the number in each bucket of time up to now, the oldest first, NaN where it is unknown.
         every: the bucket of *history*.
         target: what the number should be, NaN if nobody set one.
@@ -39,6 +40,7 @@ class KeyNumber(msgspec.Struct, frozen=True):
     change: float = math.nan
     change_low: float = math.nan
     change_high: float = math.nan
+    against: str = "before"
     history: tuple[float, ...] = ()
     every: str = "day"
     target: float = math.nan

@@ -11,6 +11,7 @@ from pandas import DataFrame
 from gamelens.analysis.claims.findings import Finding, JudgedBy, direction_of
 from gamelens.analysis.significance import difference_of
 from gamelens.analysis.tidy_frames import display_values
+from gamelens.analysis.wilson_intervals import wilson
 
 LEAD = ("lead", "lead_low", "lead_high")
 """Columns of a result with the largest value as a multiple of the next one, and its interval."""
@@ -70,3 +71,16 @@ def leader(
         judged="counted" if is_multiple and math.isnan(low) else judged,
         numbers={**numbers, "next": names[1], "next_value": others[0][0]},
     )
+
+
+def largest_loss(steps: DataFrame) -> Finding:
+    """Return the finding about the step of a funnel that the largest share of the players before it does not reach.
+
+    *steps* has name and players, as `gamelens.raw_events.funnel` returns it.
+    """
+    players = steps["players"].astype("float64")
+    lost = steps.assign(before=players.shift(), lost=players.shift() - players)
+    lost = lost[lost["before"] > 0]
+    lost["low"], lost["high"] = wilson(lost["lost"], lost["before"])
+    lost["share"] = lost["lost"] / lost["before"]
+    return leader(lost, "name", "share", kind="players lost", unit="share", numbers={}, judged="players")

@@ -149,8 +149,11 @@ def draw_returns(returns: DataFrame, by: str = "install_publisher", *, title: st
         title: None is a default title.
     """
     look, rows = theme(), returns[returns["ltv_to_cpi"].notna()]
-    names, costs = display_values(rows[by]).tolist(), Scale.of("money", rows["cpi"])
-    names = [f"{name}, {costs.text(cost)}" for name, cost in zip(names, rows["cpi"], strict=True)]
+    costs, spends = Scale.of("money", rows["cpi"]), Scale.of("money", rows["spend"])
+    names = [
+        f"{name}, {spends.text(spend)} at {costs.text(cost)}"
+        for name, spend, cost in zip(display_values(rows[by]), rows["spend"], rows["cpi"], strict=True)
+    ]
     numbers = 100 * rows[["ltv_to_cpi", "low", "high"]].astype("float64")
     figure, scale = make_subplots(rows=1, cols=1), Scale.of("share", rows["ltv_to_cpi"])
     words = [
@@ -159,12 +162,18 @@ def draw_returns(returns: DataFrame, by: str = "install_publisher", *, title: st
         for name, row in zip(names, rows.to_dict("records"), strict=True)
     ]
     _draw_marks(figure, numbers.rename(columns={"ltv_to_cpi": "difference"}), names, words, 1, neutral=100.0)
-    figure.add_vline(x=100, line={"color": look.muted, "width": 1, "dash": "dot"})
+    figure.add_vline(
+        x=100,
+        line={"color": look.muted, "width": 1, "dash": "dot"},
+        annotation={"text": "pays for itself", "font": {"size": 11, "color": look.muted}, "yanchor": "bottom"},
+        annotation_position="top",
+    )
     figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False, rangemode="tozero")
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(showlegend=False, hovermode="closest", height=182 + _ROW_PX * max(1, len(rows)))
     subtitle = (
-        f"share of the cost that players bring back; beside each {words_by(rows, by)}: cost of an install; 95% interval"
+        f"share of the cost that players bring back, 95% interval; beside each {words_by(rows, by)}: "
+        "what was spent, at what cost of an install; hollow: it may pay or not"
     )
     return finish(figure, returns, title or "Cost against return", subtitle, alt="; ".join(words))
 

@@ -8,6 +8,7 @@ import pandas as pd
 from pandas import DataFrame
 from plotly.graph_objects import Figure
 
+from gamelens.analysis.claims.leaders import largest_loss
 from gamelens.analysis.tidy_frames.columns import name_of
 from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.figure_frame import finish
@@ -22,7 +23,8 @@ _OF_PLAYERS: Final = ("players", "share", "of_previous", "all")
 def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
     """Draw the steps from request to click, or those that players reach, with their counts and shares.
 
-    The shares are of the first step and of the step before.
+    The shares are of the first step and of the step before. The step before which clearly the most players stop is
+    drawn in the colour of alarms, the others in grey.
 
     Args:
         steps: the frame of `gamelens.analysis.ads.waterfall` or of `gamelens.raw_events.funnel`.
@@ -36,13 +38,18 @@ def draw_funnel(steps: DataFrame, *, title: str | None = None) -> Figure:
     )
     count = "players" if is_of_players else "events"
     words = _words(steps, *(_OF_PLAYERS if is_of_players else _OF_ADS))
+    colours, labels = [look.palette[0]] * len(names), [escape(word) for word in words]
+    if is_of_players and (loss := largest_loss(steps)).is_clear:
+        at = [str(name) for name in steps["name"]].index(loss.subject["name"])
+        colours = [look.muted] * len(names)
+        colours[at], labels[at] = look.alarm, f"<b>{labels[at]}</b>"
     if len(steps) and steps[count].max() > 0:
         figure.add_bar(
             x=steps[count].astype("float64"),
             y=[escape(name) for name in names],
             orientation="h",
-            marker={"color": look.palette[0], "cornerradius": 2},
-            text=[escape(word) for word in words],
+            marker={"color": colours, "cornerradius": 2},
+            text=labels,
             textposition="outside",
             cliponaxis=False,
             hovertemplate="%{y}: %{text}<extra></extra>",
