@@ -218,6 +218,28 @@ def test_a_segment_has_a_band_of_its_own(players: DataFrame) -> None:
     assert figure.layout.yaxis.tickformat == ",.0%"
 
 
+def test_what_several_days_show_is_a_line_over_them() -> None:
+    """Days are drawn as they are, and below the band of their level a thick line; a flagged day is a diamond."""
+    days = pd.date_range("2026-11-01", periods=10, tz="UTC").astype("datetime64[us, UTC]")
+    scores = DataFrame({"timestamp": days, "game": "Tile", "metric": "Day 1 retention", "kind": "share"})
+    scores["value"] = [0.4] * 7 + [0.3] * 3
+    scores["part"], scores["whole"] = [40.0] * 7 + [32.0, 24.0, 34.0], 100.0
+    scores["expected"], scores["low"], scores["high"] = 0.4, [0.1] * 9 + [0.35], [0.7] * 9 + [0.45]
+    scores["z"], scores["window_days"] = -4.0, [1] * 9 + [3]
+    scores["is_flagged"], scores["since"] = [False] * 8 + [True] * 2, days[7]
+    figure = charts.draw_bands(scores)
+    day_band, level_band, line, level, diamonds = figure.data
+    assert [max(band.y) for band in (day_band, level_band)] == [0.7, 0.45]
+    assert ({*day_band.x}, {*level_band.x}) == ({*days[:7]}, {*days[7:]})
+    assert [*line.y] == pytest.approx([0.4] * 7 + [0.3, 0.3, 0.34])
+    assert ({*pd.to_datetime(level.x, utc=True)}, {*level.y}) == ({*days[7:]}, {0.3})
+    assert not len(diamonds.x)
+    assert "thick where several days together show it" in figure.layout.title.text
+    of_days = charts.draw_bands(scores.assign(window_days=1))
+    assert [*pd.to_datetime(of_days.data[-1].x, utc=True)] == [*days[8:]]
+    assert "thick" not in of_days.layout.title.text
+
+
 @pytest.mark.wide
 def test_panels_are_the_largest_24(players: DataFrame) -> None:
     """With 30 games the figure has the 24 largest, and the title says so."""

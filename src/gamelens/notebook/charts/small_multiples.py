@@ -25,7 +25,7 @@ from gamelens.notebook.figures.annotations import Notes, draw_notes, games_of, n
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
-from gamelens.notebook.figures.interval_bands import band_traces
+from gamelens.notebook.figures.interval_bands import band_traces, flagged_levels
 from gamelens.notebook.figures.previous_period_lines import pale_traces, table_of, words_on_previous
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.unfinished_buckets import line_traces
@@ -102,7 +102,7 @@ def draw_panels(
 
 
 def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
-    """Draw every series of a health board in a small panel, with its band and flagged days.
+    """Draw every series of a health board in a small panel, with its band and flagged days, or the level of several.
 
     Of more than 24 series, those with the largest deviations are drawn.
 
@@ -119,10 +119,12 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
     across = len(names) if is_whole and 1 < len(names) <= MOST_ACROSS else None  # each row of panels is a metric
     grid, every = _PanelGrid(scores, len(chosen), across, lines=min(2, len(metrics))), product(metrics, names)
     colours = game_colours(scores["_game"].unique(), scores)
+    levels = 0
     for metric, name in (panel for panel in every if panel in chosen):
         rows = scores[(scores["_metric"] == metric) & (scores["_name"] == name)].sort_values("timestamp")
         kind, highest = _kind(rows), float(rows[["value", "expected"]].max().max())
         traces = band_traces(rows, colours[rows["_game"].iloc[0]], Scale.of(kind, rows["value"]).d3)
+        levels += len(list(flagged_levels(rows)))
         axis = grid.add(traces, *((metric, name) if len(metrics) > 1 else (name, "")))
         # not the band: a wide one would make a quiet series look flat
         axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=Scale.of_axis(kind, highest).d3)
@@ -130,6 +132,7 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
     words = f"{metrics[0]}; " if len(metrics) == 1 else ""
     words += "band: usual range of the weekday; "
     words += f"diamonds: {counted(len(flagged), 'flagged day')}" if len(flagged) else "no day is flagged"
+    words += ", thick where several days together show it" if levels else ""
     words += "" if is_whole else f"; the {MOST_PANELS} most surprising of {len(surprise)}"
     alt = _in_words(flagged, len(chosen))
     return finish(grid.figure, scores, title or "Latest day and usual range", words, alt=alt, above=grid.head_px)

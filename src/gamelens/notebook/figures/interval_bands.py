@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any, Final
 
 import plotly.graph_objects as go
-from pandas import DataFrame
+from pandas import DataFrame, Series, Timedelta
 
 from gamelens.notebook.figures.theme import theme, translucent
 
@@ -48,35 +48,69 @@ def interval_band(rows: DataFrame, name: str, colour: str) -> go.Scatter:
 
 
 def band_traces(rows: DataFrame, colour: str, number: str) -> Iterator[go.Scatter]:
-    """Yield one scored series over its usual band, with flagged days as diamonds.
+    """Yield the days of one scored series over their usual band, with flagged days as diamonds.
+
+    What several days together show is not a day's: an incident that its last day reads off a window is a thick line at
+    the level of the window, over the narrower band of such levels.
 
     Args:
         rows: of one series, in order, from `gamelens.analysis.health.score_days`.
         colour: of the line.
         number: d3 format of its values.
     """
-    judged = rows[rows["expected"].notna()]
+    is_day = rows["window_days"].fillna(1) == 1
+    levels = list(flagged_levels(rows))
+    of_levels = rows["timestamp"].isin([day for _, window in levels for day in window])
+    judged = rows[rows["expected"].notna() & is_day & ~of_levels]
+    yield _area(judged["timestamp"], judged["low"], judged["high"])
+    for row, window in levels:
+        yield _area(window, [row["low"]] * len(window), [row["high"]] * len(window))
     yield go.Scatter(
-        x=[*judged["timestamp"], *reversed(judged["timestamp"].tolist())],
-        y=[*judged["high"], *reversed(judged["low"].tolist())],
+        x=rows["timestamp"],
+        y=rows["value"].where(is_day, rows["part"] / rows["whole"]),
+        mode="lines",
+        line={"color": colour, "width": 1.75},
+        hovertemplate=f"%{{y:{number}}}<extra></extra>",
+    )
+    for row, window in levels:
+        yield go.Scatter(
+            x=window,
+            y=[row["value"]] * len(window),
+            mode="lines",
+            line={"color": theme().alarm, "width": 4},
+            hovertemplate=f"%{{y:{number}}} over {len(window)} days, flagged<extra></extra>",
+        )
+    days = rows[rows["is_flagged"].fillna(False).astype(bool) & is_day & ~of_levels]
+    yield go.Scatter(
+        x=days["timestamp"],
+        y=days["value"],
+        mode="markers",
+        marker={"symbol": "diamond", "size": 9, "color": theme().alarm, "line": {"color": theme().paper, "width": 1.5}},
+        hovertemplate="flagged<extra></extra>",
+    )
+
+
+def flagged_levels(rows: DataFrame) -> Iterator[tuple[dict[Hashable, Any], Series]]:
+    """Yield the last flagged row of each incident of a series that a window of days shows, and the days of that window.
+
+    *rows* are of one series, in order, from `gamelens.analysis.health.score_days`.
+    """
+    flagged = rows[rows["is_flagged"].fillna(False).astype(bool)]
+    newest = flagged.drop_duplicates("since", keep="last")
+    for row in newest[newest["window_days"] > 1].to_dict("records"):
+        first = row["timestamp"] - Timedelta(days=int(row["window_days"]) - 1)
+        yield row, rows["timestamp"][rows["timestamp"].between(first, row["timestamp"])]
+
+
+def _area(days: Iterable[Any], low: Iterable[float], high: Iterable[float]) -> go.Scatter:
+    """Return the area of usual values."""
+    days = [*days]
+    return go.Scatter(
+        x=[*days, *reversed(days)],
+        y=[*high, *reversed([*low])],
         fill="toself",
         fillcolor=translucent(theme().muted, 0.16),
         line={"width": 0},
         mode="lines",
         hoverinfo="skip",
-    )
-    yield go.Scatter(
-        x=rows["timestamp"],
-        y=rows["value"],
-        mode="lines",
-        line={"color": colour, "width": 1.75},
-        hovertemplate=f"%{{y:{number}}}<extra></extra>",
-    )
-    flagged = rows[rows["is_flagged"].fillna(False).astype(bool)]
-    yield go.Scatter(
-        x=flagged["timestamp"],
-        y=flagged["value"],
-        mode="markers",
-        marker={"symbol": "diamond", "size": 9, "color": theme().alarm, "line": {"color": theme().paper, "width": 1.5}},
-        hovertemplate="flagged<extra></extra>",
     )
