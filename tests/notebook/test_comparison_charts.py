@@ -137,6 +137,8 @@ def test_only_differences_beyond_chance_are_filled() -> None:
     assert sure.marker.color[0] == sure.marker.line.color[0]
     assert unsure.marker.color[0] != unsure.marker.line.color[0]
     assert sure.x[0] == pytest.approx(-10.0)
+    one_of_many = charts.draw_differences(experiments.compare(shares()).assign(p_adjusted=0.2)).data[0]
+    assert one_of_many.marker.color[0] != one_of_many.marker.line.color[0]
 
 
 def test_shares_and_money_have_axes_of_their_own() -> None:
@@ -248,7 +250,7 @@ def test_what_to_do_stands_beside_an_effect() -> None:
     compared = experiments.compare(shares(), arm="ab_variant_id")
     figure = charts.draw_differences(compared.assign(step="decide"))
     (words,) = (trace for trace in figure.data if trace.mode == "text")
-    assert [*words.text] == ["  <b>decide</b>"]
+    assert [*words.text] == ["  <b>decide now</b>"]
     assert words.x[0] >= compared["always_high"].max() * 100
     assert "decide" not in figure.layout.yaxis.ticktext[0]
 

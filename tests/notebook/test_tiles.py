@@ -39,6 +39,8 @@ def test_only_a_clear_change_has_a_colour() -> None:
         return str(re.findall('<dd class="(up|down|usual)">', tiles_of(number))[0])
 
     assert [kind_of(0.1, 0.02, 0.2), kind_of(-0.1, -0.2, -0.02), kind_of(0.1, -0.02, 0.2)] == ["up", "down", "usual"]
+    one_of_ten = KeyNumber("ARPU", 1, "money", change=0.4, change_low=0.04, change_high=1.0, p_adjusted=0.25)
+    assert '<dd class="usual">' in tiles_of(one_of_ten)
     assert '<dd class="usual">+25.0% vs before</dd>' in tiles_of(MONEY)
 
 

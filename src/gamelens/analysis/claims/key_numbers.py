@@ -11,6 +11,7 @@ from pandas import DataFrame
 
 from gamelens._scales import RARE, NumberKind
 from gamelens.analysis.claims.findings import HALF_CENT
+from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames.written_columns import written_columns
 from gamelens.errors import suggests_names
 
@@ -26,6 +27,7 @@ class KeyNumber(msgspec.Struct, frozen=True):
         low, high: bounds of its 95% interval, NaN for a number that is counted.
         change: its change as a ratio, 0.05 is 5% more, NaN if it is not compared.
         change_low, change_high: bounds of the 95% interval of the change, NaN if both sides are counted.
+        p_adjusted: p-value of the change, corrected for all that were compared with it, NaN if it is the only one.
         against: what the change is from, in a word or two, such as "usual" or the name of the control.
         history: the number in each bucket of time up to now, the oldest first, NaN where it is unknown.
         every: the bucket of *history*.
@@ -40,6 +42,7 @@ class KeyNumber(msgspec.Struct, frozen=True):
     change: float = math.nan
     change_low: float = math.nan
     change_high: float = math.nan
+    p_adjusted: float = math.nan
     against: str = "before"
     history: tuple[float, ...] = ()
     every: str = "day"
@@ -47,8 +50,11 @@ class KeyNumber(msgspec.Struct, frozen=True):
 
     @property
     def is_clear(self) -> bool:
-        """Whether the interval of its change excludes no change. A counted change was not judged."""
-        return self.change_low > 0 or self.change_high < 0
+        """Whether its change is beyond chance, by its interval and by its corrected p-value where it has one.
+
+        A counted change was not judged.
+        """
+        return (self.change_low > 0 or self.change_high < 0) and not self.p_adjusted >= LEVEL
 
     def over_time(self, history: Iterable[float | None], *, every: str = "day", target: float = math.nan) -> KeyNumber:
         """Return the number with its *history*, a value for each bucket of time, the oldest first, and its *target*."""

@@ -44,7 +44,7 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
     Args:
         compared: the frame of `experiments.compare`.
         reach: the frame of `experiments.detectable_effects` for the same frames.
-        measures: those that the experiment was made for; None is all of them.
+        measures: those that the experiment was made for, in the order of the rows; None is all of them.
 
     Steps are "decide" if the always-valid interval excludes 0, "planned end" if only the interval of one look does,
     after the correction for all rows, "large enough" if more players are unlikely to decide it, "ended" if no player
@@ -53,7 +53,9 @@ def next_steps(compared: DataFrame, reach: DataFrame, *, measures: Sequence[str]
     """
     keys = [name for name in _keys(compared) if name in reach]
     rows = compared.merge(reach[[*keys, *_OF_REACH]], on=keys, how="left")
-    rows = rows if measures is None else rows[rows[MEASURE].isin(measures)].reset_index(drop=True)
+    if measures is not None:
+        places = rows[MEASURE].astype("object").map({name: place for place, name in enumerate(measures)})
+        rows = rows.loc[places.dropna().sort_values(kind="stable").index].reset_index(drop=True)
     steps = [_step(row) for row in rows.to_dict("records")]
     rows["step"] = pd.Categorical(steps, categories=[*STEPS])
     left = (rows["days_needed"] - rows["days"]).where(rows["step"] == "go on")

@@ -11,6 +11,7 @@ from plotly.subplots import make_subplots
 
 from gamelens._scales import Scale
 from gamelens.analysis.experiments.arm_outcomes import EXPERIMENT, MEASURE
+from gamelens.analysis.significance import LEVEL
 from gamelens.analysis.tidy_frames import display_values, label_columns
 from gamelens.notebook.escaping import escape
 from gamelens.notebook.figures.captions import words_by
@@ -21,7 +22,9 @@ from gamelens.notebook.tables.column_texts import columns_of
 
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
 _WORDS: Final = {"share": "percentage points", "money": "USD", "number": "the measure's own unit"}
-_TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickprefix": "$"}, "number": {}}
+_TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$~f"}, "number": {}}
+_STEPS: Final = {"decide": "<b>decide now</b>", "stop": "stop waiting", "not known": ""}
+"""What is written beside a row, of those steps that need other words there."""
 _NOT_NAMES: Final = ("control", "unit", "design", "step")
 _ROW_PX: Final = 34
 _GAP_PX: Final = 48
@@ -31,8 +34,8 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
     """Draw each arm's difference from the control with its intervals, one row each.
 
     The thick interval holds for a single look, the thin one at every look. Units have separate axes. A filled
-    mark means that the thick interval excludes 0, a cross means that there is no interval. What to do, where the frame
-    says so, stands beside each row.
+    mark means that the thick interval excludes 0, also after the correction for all rows; a cross means that there is
+    no interval. What to do, where the frame says so, stands beside each row.
 
     Args:
         differences: the frame of `gamelens.analysis.experiments.compare`, or of `next_steps`.
@@ -46,7 +49,8 @@ def draw_differences(differences: DataFrame, *, title: str | None = None) -> Fig
     for place, unit in enumerate(units, start=1):
         rows = differences[differences["unit"] == unit]
         numbers = rows[["difference", "low", "high", "always_low", "always_high"]].astype("float64") * _SCALE[unit]
-        _draw_marks(figure, numbers, _names(rows), words[differences["unit"] == unit].tolist(), place)
+        is_sure = ((numbers["low"] > 0) | (numbers["high"] < 0)) & ~(rows["p_adjusted"].astype("float64") >= LEVEL)
+        _draw_marks(figure, numbers, _names(rows), words[differences["unit"] == unit].tolist(), is_sure, place)
         if "step" in rows:
             _draw_steps(figure, numbers, rows, place)
         figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"}, row=place, col=1)
@@ -126,7 +130,8 @@ def draw_ecpm_index(index: DataFrame, by: str = "network", *, title: str | None 
     numbers = 100 * (rows[["index", "low", "high"]].astype("float64") - 1)
     figure = make_subplots(rows=1, cols=1)
     words = [_index_in_words(name, *row) for name, row in zip(names, numbers.to_numpy(), strict=True)]
-    _draw_marks(figure, numbers.rename(columns={"index": "difference"}), names, words, 1)
+    is_sure = (numbers["low"] > 0) | (numbers["high"] < 0)
+    _draw_marks(figure, numbers.rename(columns={"index": "difference"}), names, words, is_sure, 1)
     figure.add_vline(x=0, line={"color": look.muted, "width": 1, "dash": "dot"})
     figure.update_xaxes(ticksuffix="%", showgrid=True, showline=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
@@ -161,7 +166,8 @@ def draw_returns(returns: DataFrame, by: str = "install_publisher", *, title: st
         + (", no interval" if pd.isna(row["low"]) else f", {scale.interval(row['low'], row['high'])}")
         for name, row in zip(names, rows.to_dict("records"), strict=True)
     ]
-    _draw_marks(figure, numbers.rename(columns={"ltv_to_cpi": "difference"}), names, words, 1, neutral=100.0)
+    is_sure = (numbers["low"] > 100) | (numbers["high"] < 100)
+    _draw_marks(figure, numbers.rename(columns={"ltv_to_cpi": "difference"}), names, words, is_sure, 1)
     figure.add_vline(
         x=100,
         line={"color": look.muted, "width": 1, "dash": "dot"},
@@ -193,7 +199,7 @@ def _draw_steps(figure: Figure, numbers: DataFrame, rows: DataFrame, place: int)
         x=numbers[["difference", *bounds]].max(axis=1).fillna(highest),
         y=[escape(name) for name in _names(rows)],
         mode="text",
-        text=[f"  <b>{step}</b>" if step == "decide" else f"  {step}" for step in rows["step"].astype("str")],
+        text=[f"  {_STEPS.get(step, step)}" for step in rows["step"].astype("str")],
         textposition="middle right",
         textfont={"size": 12, "color": theme().ink},
         cliponaxis=False,
@@ -206,14 +212,13 @@ def _draw_steps(figure: Figure, numbers: DataFrame, rows: DataFrame, place: int)
 
 
 def _draw_marks(
-    figure: Figure, numbers: DataFrame, names: list[str], words: list[str], place: int, *, neutral: float = 0.0
+    figure: Figure, numbers: DataFrame, names: list[str], words: list[str], is_sure: Series[bool], place: int
 ) -> None:
-    """Draw estimates as row *place* of the figure, filled where the interval excludes *neutral*.
+    """Draw estimates as row *place* of the figure, filled where one *is_sure*.
 
     *numbers* has difference, low and high, and may have the interval that holds at every look, which is drawn thinly.
     """
     look = theme()
-    is_sure = (numbers["low"] > neutral) | (numbers["high"] < neutral)
     colours = [look.palette[0] if sure else look.muted for sure in is_sure]
     inner = [colour if sure else look.paper for colour, sure in zip(colours, is_sure, strict=True)]
     intervals = [("low", "high", 3.5), ("always_low", "always_high", 1.0)]
