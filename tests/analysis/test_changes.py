@@ -309,7 +309,7 @@ def test_the_line_on_what_did_not_change_names_what_was_tested() -> None:
     same = change(asked(frame, *counts))
     tested = "Active players and New players"
     assert spoken(findings_of(same)) == [
-        f"No clear change beyond day-to-day variation in {tested}: 4 numbers were tested.",
+        f"Over the whole period no clear change beyond day-to-day variation in {tested}: 4 numbers were tested.",
     ]
     counts["new_users"][14:28] = (100 * np.ones(14, dtype=int)).tolist()
     fallen = change(asked(tidy_frame("user_unique", timestamp=days * 2, game=games, **counts), *counts))

@@ -163,7 +163,7 @@ def test_a_change_names_its_largest_effect_with_its_sign() -> None:
     (claim,) = claims.of(parts).itertuples()
     assert (claim.direction, claim.size, claim.unit) == ("higher", 0.5, "ratio")
     assert claim.text == (
-        "Ad revenue rose by 50.0%, from $10.00 to $15.00: more impressions brought $10.00 and lower prices cost $5.00."
+        "Ad revenue rose by 50.0%, from $10.00 to $15.00: more impressions brought $10.00; lower prices cost $5.00."
     )
     assert (claim.before, claim.after, claim.volume, claim.price) == (10.0, 15.0, 10.0, -5.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import pytest
 from pandas import DataFrame
@@ -72,6 +73,29 @@ def test_contributions_of_a_sum_add_up_to_its_change() -> None:
     assert segments["contribution"].sum() == pytest.approx(-190)
     assert segments["share_of_change"].sum() == pytest.approx(1)
     assert segments["segment"].tolist() == ["BR", "DE", "US"]
+
+
+def test_what_is_expected_of_the_segments_adds_up_to_what_is_expected_of_all() -> None:
+    """As an alarm about all of them says: "982 instead of about 2,474" is a share of its change."""
+    rng = np.random.default_rng(3)
+    days = [FIRST + pd.Timedelta(days=day) for day in range(DAYS)]
+    rows = [
+        {
+            "timestamp": day,
+            "game_id": "1",
+            "game": "Tile",
+            "country_code": country,
+            "user_unique": int(rng.poisson(mean)),
+        }
+        for country, mean in (("US", 900), ("BR", 60), ("DE", 30))
+        for day in days
+    ]
+    frame = DataFrame(rows).astype({"country_code": "category", "user_unique": "Int64"})
+    whole = frame.groupby(["timestamp", "game_id", "game"], as_index=False)["user_unique"].sum()
+    (scored,) = health.score_days(health.measured(whole, {"user_unique": "Active players"})).tail(1).itertuples()
+    segments = counts(frame)
+    assert segments["expected"].sum() == pytest.approx(scored.expected)
+    assert segments["contribution"].sum() == pytest.approx(scored.value - scored.expected)
 
 
 def test_one_country_is_behind_it() -> None:

@@ -167,7 +167,8 @@ def _read_parts(parts: DataFrame, by: str | list[str]) -> Iterator[Finding]:
             **{name: float(whole[name]) for name in PARTS},
             "by": "segment" if is_finer or len(names) > 1 else names[0],
             "segments": int(whole["segments"]) if is_finer else None,
-            "effects": clauses,
+            "largest": clauses[:1],
+            "effects": clauses[1:],
         },
     )
 

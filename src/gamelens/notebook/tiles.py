@@ -150,7 +150,11 @@ def key_numbers(
     words = period_text(period) if period else ""
     if of_before:
         words += f". Changes are from {period_text(of_before)}{_longer_by(of_before, period)}."
-    return KeyNumbers([*numbers], words)
+    numbers = [*numbers]
+    every = {number.every for number in numbers if has_sparkline(number.history)}
+    if len(every) == 1 and every != {"day"}:
+        words += f"{' ' if words.endswith('.') else '. '}Lines: a point a {every.pop()}."
+    return KeyNumbers(numbers, words)
 
 
 def _longer_by(before: Interval, period: Interval | None) -> str:

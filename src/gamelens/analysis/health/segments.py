@@ -242,22 +242,29 @@ def _parts_and_wholes(
 
 
 def _sum_contributions(wide: DataFrame, watch: WatchedMetric, since: pd.Timestamp) -> DataFrame:
-    """Return the contributions of segments to the change of a sum since *since*."""
+    """Return the contributions of segments to the change of a sum since *since*.
+
+    What is expected of the segments adds up to what is expected of their sum, as their contributions do.
+    """
     values = wide.to_numpy()
     if not values.size:
         empty = np.array([], dtype="float64")
         return _contribution_frame(wide.index, *(empty for _ in range(7)))
-    levels = Levels(values, is_count=watch.kind == "count")
-    is_usual = np.broadcast_to(pd.DatetimeIndex(wide.columns) < since, values.shape)
+    with_sum = np.vstack([values, values.sum(axis=0)])
+    levels = Levels(with_sum, is_count=watch.kind == "count")
+    is_usual = np.broadcast_to(pd.DatetimeIndex(wide.columns) < since, with_sum.shape)
     baseline = [levels.judge(number, is_usual) for number in range(values.shape[1])][-1]
-    expected = baseline.expected
+    expected, of_sum = baseline.expected[:-1], baseline.expected[-1]
     recent = values[:, :-1][:, is_usual[0, :-1]][:, -POOLED_DAYS:]
     mean = recent.mean(axis=1) if recent.shape[1] else np.full(len(values), np.nan)
     expected = np.where(np.isfinite(expected), expected, mean)
-    p = two_sided(baseline.z, baseline.noise_days)
+    if expected.sum() > 0 and np.isfinite(of_sum):
+        expected = expected * of_sum / expected.sum()
+    z = baseline.z[:-1]
+    p = two_sided(z, baseline.noise_days[:-1])
     now = values[:, -1]
     weight = expected / expected.sum() if expected.sum() else np.full_like(expected, np.nan)
-    return _contribution_frame(wide.index, now, expected, now - expected, np.zeros_like(now), weight, baseline.z, p)
+    return _contribution_frame(wide.index, now, expected, now - expected, np.zeros_like(now), weight, z, p)
 
 
 def _ratio_contributions(
