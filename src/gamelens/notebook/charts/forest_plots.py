@@ -23,7 +23,7 @@ from gamelens.notebook.tables.column_texts import columns_of
 _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
 _WORDS: Final = {"share": "percentage points", "money": "USD", "number": "the measure's own unit"}
 _TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$~f"}, "number": {}}
-_STEPS: Final = {"decide": "<b>decide now</b>", "stop": "too few players to tell", "not known": "not clear"}
+_STEPS: Final = {"decide": "<b>decide now</b>", "stop": "too few players", "not known": "not clear"}
 """What is written beside a row, of those steps that need other words there."""
 _NOT_NAMES: Final = ("control", "unit", "design", "step")
 _ROW_PX: Final = 34
@@ -208,7 +208,7 @@ def _draw_steps(figure: Figure, numbers: DataFrame, rows: DataFrame, place: int)
         col=1,
     )
     room = (highest - lowest) or 1.0
-    figure.update_xaxes(range=[lowest - 0.05 * room, highest + 0.2 * room], row=place, col=1)
+    figure.update_xaxes(range=[lowest - 0.05 * room, highest + 0.24 * room], row=place, col=1)
 
 
 def _draw_marks(
