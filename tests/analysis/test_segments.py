@@ -92,10 +92,10 @@ def test_what_is_expected_of_the_segments_adds_up_to_what_is_expected_of_all() -
     ]
     frame = DataFrame(rows).astype({"country_code": "category", "user_unique": "Int64"})
     whole = frame.groupby(["timestamp", "game_id", "game"], as_index=False)["user_unique"].sum()
-    (scored,) = health.score_days(health.measured(whole, {"user_unique": "Active players"})).tail(1).itertuples()
+    scored = health.score_days(health.measured(whole, {"user_unique": "Active players"})).iloc[-1]
     segments = counts(frame)
-    assert segments["expected"].sum() == pytest.approx(scored.expected)
-    assert segments["contribution"].sum() == pytest.approx(scored.value - scored.expected)
+    assert segments["expected"].sum() == pytest.approx(scored["expected"])
+    assert segments["contribution"].sum() == pytest.approx(scored["value"] - scored["expected"])
 
 
 def test_one_country_is_behind_it() -> None:

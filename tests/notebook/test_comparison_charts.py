@@ -277,7 +277,7 @@ def test_the_step_that_clearly_loses_most_has_a_colour() -> None:
 
     def colours(players: list[int]) -> tuple[list[str], list[bool]]:
         shares = [count / players[0] for count in players]
-        before = [None, *(after / first for first, after in pairwise(players))]
+        before = [float("nan"), *(after / first for first, after in pairwise(players))]
         (bar,) = charts.draw_funnel(steps.assign(players=players, share=shares, of_previous=before)).data
         return [*bar.marker.color], ["<b>" in text for text in bar.text]
 
