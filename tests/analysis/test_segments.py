@@ -91,7 +91,7 @@ def test_what_is_expected_of_the_segments_adds_up_to_what_is_expected_of_all() -
         for day in days
     ]
     frame = DataFrame(rows).astype({"country_code": "category", "user_unique": "Int64"})
-    whole = frame.groupby(["timestamp", "game_id", "game"], as_index=False)["user_unique"].sum()
+    whole = frame.groupby(["timestamp", "game_id", "game"], as_index=False)[["user_unique"]].sum()
     scored = health.score_days(health.measured(whole, {"user_unique": "Active players"})).iloc[-1]
     segments = counts(frame)
     assert segments["expected"].sum() == pytest.approx(scored["expected"])
