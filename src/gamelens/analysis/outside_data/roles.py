@@ -55,6 +55,8 @@ MEASURES: Final = frozenset(ROLES[:10])
 """Roles of numbers."""
 SUMMANDS: Final = frozenset({"amount", "count"})
 """Roles that add up."""
+MEASURED: Final = "measured"
+"""Concept of counts that may have parts: 38.5 hours, 3.2 GB."""
 TIMES: Final = frozenset({"day", "start", "end", "hour"})
 KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
 
@@ -164,6 +166,7 @@ _ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
 _PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
 _BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
 _PLATFORM_WORD: Final = re.compile(rf"(?i)(?<![^\W_])(?:{_PLATFORM})(?![^\W_])")
+_LAST_HOUR: Final = 23
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -499,9 +502,10 @@ class ColumnCells:
                 return self.may_be_number and not self.is_percent
             case "rate" | "number":
                 return self.may_be_number
+            case "hour" if self.is_number:
+                return self._are_hours_of_days(meaning.evidence.quote)
             case "day" | "start" | "end" | "hour":
-                is_hour = meaning.role == "hour" and self.is_number
-                return is_hour or self.are_times or self._lack_year or bool(self.odd_times)
+                return self.are_times or self._lack_year or bool(self.odd_times)
             case "country":
                 return self.are_countries
             case "currency":
@@ -514,6 +518,14 @@ class ColumnCells:
             case "text":  # a number with a word for names in its header, such as device upgrades, is none
                 return not self.is_number or meaning.evidence.quote in (folded_header(self.name), self.name)
         return True
+
+    def _are_hours_of_days(self, quote: str) -> bool:
+        """Return whether its numbers are hours of a day, and no number of hours: below 24, of *hours* most of these."""
+        known = np.unique(self.likely_numbers[~np.isnan(self.likely_numbers)])
+        self.release_numbers()
+        are_possible = self.is_whole and bool(((known >= 0) & (known <= _LAST_HOUR + 1)).all())
+        is_several = quote == "hours" and folded_header(self.name).endswith("hours")
+        return are_possible and not (is_several and (len(known) <= _LAST_HOUR / 2 or known[0] > 0))
 
     def own_meaning(self) -> Meaning:
         """Return what the cells alone say."""
@@ -640,6 +652,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
             continue
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
+        if concept.role == "hour" and phrase == "hours":
+            yield Meaning("count", Evidence("count", "header", phrase), MEASURED)
     yield from _money_by_unit(header, whole)
 
 

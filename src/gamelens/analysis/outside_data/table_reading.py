@@ -43,6 +43,7 @@ from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColum
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.roles import (
     KEYS,
+    MEASURED,
     MEASURES,
     ROLES,
     SUMMANDS,
@@ -100,6 +101,7 @@ from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_dow
 from gamelens.analysis.outside_data.shape.reshaping import reshaped
 from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
+from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.money_units import (
     NO_DECIMALS,
@@ -195,7 +197,7 @@ class _Looked:
         }
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
-        meanings = _with_ages_of_cohorts(meanings)
+        meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
@@ -432,7 +434,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         if meaning.role in MEASURES and not cells[name].is_typed
     }
     whole = {
-        name: meanings[name].role in ("count", "rank", "distinct") and _unit(cells[name], meanings[name]).scale == 1
+        name: meanings[name].role in ("count", "rank", "distinct")
+        and meanings[name].concept != MEASURED
+        and _unit(cells[name], meanings[name]).scale == 1
         for name in texts
     }
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
@@ -475,7 +479,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         else column
         for column in columns
     ]
-    columns = _with_kinds(columns, answered)
+    columns = _with_units(_with_kinds(columns, answered), meanings)
     columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
@@ -1130,6 +1134,15 @@ def _with_kinds(columns: list[OutsideColumn], answered: Collection[str]) -> list
             column = replace(column, kinds=charts[0])
         found.append(column)
     return found
+
+
+def _with_units(columns: Sequence[OutsideColumn], meanings: Mapping[str, Meaning]) -> list[OutsideColumn]:
+    """Return *columns*; a count in units that differ by row is of several things by the column that has them."""
+    units = {name: meanings[name].details["unit"] for name in meanings if "unit" in meanings[name].details}
+    several = {column.name for column in columns if column.values.nunique() > 1}
+    return [
+        replace(column, kinds=units[column.name]) if units.get(column.name) in several else column for column in columns
+    ]
 
 
 def are_charts(column: OutsideColumn) -> bool:
