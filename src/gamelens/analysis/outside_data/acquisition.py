@@ -45,7 +45,7 @@ from gamelens.analysis.outside_data.rates import (
     is_rates_file,
 )
 from gamelens.analysis.outside_data.read_table import read_table
-from gamelens.analysis.outside_data.roles import header_meanings
+from gamelens.analysis.outside_data.roles import MEASURED, header_meanings
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within, step_of_name
 from gamelens.analysis.outside_data.rows.running_totals import running_total
 from gamelens.analysis.outside_data.rows.tax_bases import other_basis
@@ -781,7 +781,8 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
         raise _price_of_one(table, named)
     if named.role == "exchange_rate":
         raise BadQuery("amount", amount, "is an exchange rate, no amount: pass the table as rate=")
-    if named.role in ("rate", "rank", "distinct", "stock"):
+    is_measured = named.role == "count" and named.concept == MEASURED and named.evidence[0].where != "the argument"
+    if is_measured or named.role in ("rate", "rank", "distinct", "stock"):
         rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
     if named.problem is not None:

@@ -23,7 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.table_reader import IN_ONES, Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role
-from gamelens.analysis.outside_data.row_periods import Periods, step_of_name
+from gamelens.analysis.outside_data.row_periods import BESIDE_TABLE, Periods, step_of_name
 from gamelens.errors import BadQuery, emit_warning, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -296,6 +296,9 @@ def _notes(table: OutsideTable) -> list[str]:
     notes = [*table.notes]
     if table.periods.problem is not None:
         notes.append(f"Days cannot be used: {table.periods.problem}")
+    said = table.periods.evidence
+    if table.period is not None and not table.periods.column and said is not None and said.where == BESIDE_TABLE:
+        notes.append(f"All rows are of these days by {said.where} ({said.quote.strip()!r})")
     for column in table.of_role("network"):
         if column.name not in table.grid.columns and table.vendor == column.evidence[0].where:
             paid = column.evidence[0].quote

@@ -29,6 +29,7 @@ from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.fiscal_periods import fiscal_times
 from gamelens.analysis.outside_data.stated_years import days_beside
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header, is_eastern
 from gamelens.analysis.outside_data.words.money_units import without_rupees, without_unit
@@ -391,19 +392,25 @@ class ColumnCells:
         """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
         are_months = details.get("role") == "month"
         read = self.times
-        if "language" in details or (are_months and isinstance(read, NoYear)):
-            read = self._read_times(details.get("language"), are_months=are_months)
+        if {"language", "first"} & details.keys() or (are_months and isinstance(read, NoYear)):
+            read = self._read_times(details.get("language"), details.get("first"), are_months=are_months)
         if details.get("local") and isinstance(read, ParsedTimes) and read.written is not None:
             return replace(read, at=read.written, written=None)
         return read
 
-    def _read_times(self, language: str | None = None, *, are_months: bool = False) -> ParsedTimes | BadQuery:
+    def _read_times(
+        self, language: str | None = None, first: str | None = None, *, are_months: bool = False
+    ) -> ParsedTimes | BadQuery:
         hints: dict[str, Any] = {"field": self.name, "day_first": self._day_first, "language": language}
         hints["beside"] = self._grid.columns
         days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = _ranges_and_others(days, hints) or _dates_and_texts(days, hints) or read_times(days, **hints)
+                fiscal = fiscal_times(days[:_TRIED], field=self.name, lines=self._grid.above, first=first)
+                if fiscal is not None and len(days) > _TRIED:
+                    fiscal = fiscal_times(days, field=self.name, lines=self._grid.above, first=first)
+                read = fiscal or _ranges_and_others(days, hints) or _dates_and_texts(days, hints)
+                read = read or read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)

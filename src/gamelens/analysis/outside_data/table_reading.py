@@ -124,7 +124,7 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset(
-    {"role", "of", "currency", "weight", "scale", "concept", "local", "language", "negative", FILLED_DOWN}
+    {"role", "of", "currency", "weight", "scale", "concept", "local", "language", "first", "negative", FILLED_DOWN}
 )
 _PRICES: Final = frozenset({"developer proceeds", "partner share", "customer price", "net proceeds per unit"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
