@@ -205,6 +205,21 @@ class OutsideTable:
         return html_of(self)
 
 
+def may_be_money(table: OutsideTable, column: OutsideColumn) -> bool:
+    """Return whether a number has parts, or a currency beside it, in a table whose currency is known."""
+    if column.role != "number" or column.currencies is not None:
+        return column.role == "number"
+    known = column.values.dropna().to_numpy(dtype="float64")
+    has_parts = bool((known != np.floor(known)).any())
+    is_of_money = any(other.currencies is not None or other.role == "currency" for other in table.columns)
+    return has_parts and is_of_money
+
+
+def money_roles(column: OutsideColumn) -> str:
+    """Return the steps that make a number an amount."""
+    return f'roles={{"{column.name}": "cost"}} if it is money spent, roles={{"{column.name}": "income"}} if earned, '
+
+
 def check_wholes(table: OutsideTable, keys: Collection[str] = ()) -> None:
     """Raise `BadQuery` if rows are added up over a column, none of *keys*, whose whole is larger than its parts."""
     for name in [name for name in table.larger if name not in keys]:

@@ -39,8 +39,9 @@ from gamelens.analysis.outside_data.currency_evidence import (
     currencies_of_column,
     multiple_problem,
 )
-from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
+from gamelens.analysis.outside_data.related_amounts import with_related_amounts
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURED,
@@ -134,6 +135,8 @@ _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _OF_CHARTS: Final = frozenset({"rank", "number", "distinct", "amount"})
 _DENIED: Final = re.compile(r"(?i)[:：]\s*(?:false|no|none|nein|non|нет|0)\W*$")  # Potential Incomplete Data: False
 _OF_PLANS: Final = frozenset({"budget", "planned"})
+_MOST_CODES: Final = 3  # that a note names
+_MAY_BE_MONEY: Final = frozenset({"count", "number", "cumulative", "stock"})
 _OF_UNITS: Final = frozenset({"amount", "number", "price"})
 """Roles that a line beside the table may say to be in thousands."""
 _FROM_AND_TO: Final = frozenset(
@@ -198,6 +201,7 @@ class _Looked:
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
+        meanings = with_related_amounts(meanings, self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
@@ -428,6 +432,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             argument = "USD"  # a frame of the service
         is_stated = argument is None and name in stated
         money[name] = stated[name] if is_stated else currencies_of_column(name, meaning, cells, grid, codes, argument)
+    doubtful = _currencies_of_numbers(looked, amounts)
     texts = {
         name: cells[name].numbers
         for name, meaning in meanings.items()
@@ -460,6 +465,8 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(
                 column, currencies=found, evidence=(*column.evidence, *evidence), money_problem=money_problem
             )
+        elif name in doubtful and (cells[name].has_units or not cells[name].is_whole):
+            column = replace(column, currencies=doubtful[name])
         unit = _unit(cells[name], meaning)
         if unit.scale != 1:
             says = Evidence(f"times {unit.scale:g}", "header" if unit.word else meaning.evidence.where, unit.word)
@@ -519,6 +526,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *grid.notes,
             *_notes_on_days(periods, grid, meanings),
             *notes,
+            *_notes_on_counts(columns, doubtful, given),
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
@@ -614,6 +622,45 @@ def _stated_currencies(
     }
     stated = {name: found for name, found in money.items() if found.problem is None and found.currencies is not None}
     return stated if len(stated) < len(money) else {}
+
+
+def _currencies_of_numbers(looked: _Looked, amounts: Mapping[str, Meaning]) -> dict[str, Series[Any]]:
+    """Return the currencies of numbers that may be money in several, whatever role an argument gives them."""
+    meanings, cells, grid = looked.meanings, looked.cells, looked.grid
+    numbers = {
+        name: meaning
+        for name, meaning in meanings.items()
+        if meaning.role in _MAY_BE_MONEY
+        and (meaning.role != "count" or meaning.evidence.where == "the argument")
+        and cells[name].is_number
+    }
+    currencies = [name for name, meaning in meanings.items() if meaning.role == "currency"]
+    codes = columns_of_codes({**amounts, **numbers}, currencies, grid.columns) if numbers else {}
+    found = {}
+    for name, meaning in numbers.items():
+        said = None
+        if codes[name] or cells[name].has_units:
+            said = currencies_of_column(name, meaning, cells, grid, codes, None).currencies
+        if (said is None or not said.nunique()) and cells[name].has_units:  # $ beside €
+            units = np.append(cells[name].numbers.units, "")[cells[name].codes]
+            said = Series(units, dtype="str").where(units != "")
+        if said is not None and said.nunique() > 1:
+            found[name] = said
+    return found
+
+
+def _notes_on_counts(
+    columns: Sequence[OutsideColumn], currencies: Mapping[str, Series[Any]], given: Mapping[str, Any]
+) -> list[str]:
+    """Return notes on whole numbers that an argument adds up, and that may be money in several *currencies*."""
+    notes = []
+    for column in columns:
+        if column.name not in currencies or column.currencies is not None:
+            continue
+        if column.role == "count" or given.get("how", {}).get(column.name) == "sum":
+            codes = " and ".join(sorted(currencies[column.name].dropna().unique())[:_MOST_CODES])
+            notes.append(f"{column.name} adds up rows of {codes}: {money_roles(column).removesuffix(', ')}")
+    return notes
 
 
 def _is_money_rate(meaning: Meaning, column_cells: ColumnCells) -> bool:
