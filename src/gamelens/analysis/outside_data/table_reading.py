@@ -38,6 +38,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     columns_of_codes,
     currencies_of_column,
     multiple_problem,
+    with_proven_currencies,
 )
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
@@ -422,11 +423,16 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     codes = columns_of_codes(
         amounts, [name for name, meaning in meanings.items() if meaning.role == "currency"], grid.columns
     )
+    amounts, codes = with_proven_currencies(amounts, codes, cells)
     stated = _stated_currencies(amounts, looked, codes) if isinstance(currency, str) else {}
     money: dict[str, OfMoney] = {}
     for name, meaning in amounts.items():
         argument = meaning.details.get("named currency") or (
-            currency.get(name) if isinstance(currency, Mapping) else None if name in stated else currency
+            currency.get(name)
+            if isinstance(currency, Mapping)
+            else None
+            if name in stated or "proven" in meaning.details
+            else currency
         )
         if argument is None and name in grid.receipt.asked.metrics:
             argument = "USD"  # a frame of the service
@@ -1139,19 +1145,34 @@ def _in_unit_of_amounts(
 
 
 def _with_currencies_of_rates(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
-    """Return *columns*; an amount of no known currency has the currency of a rate that it proves: eCPM (R$)."""
+    """Return *columns*; an amount of no known currency has the one that a rate proves.
+
+    That is the currency of the rate, eCPM (R$), or of the other amount of a ROAS.
+    """
+    known = {
+        column.name: column
+        for column in columns
+        if column.role in ("amount", "rate") and column.currency is not None and column.money_problem is None
+    }
+    amounts = {column.name for column in columns if column.role == "amount"}
     said: dict[str, dict[str, OutsideColumn]] = {}
     for rate in columns:
-        is_quotient = rate.role == "rate" and isinstance(rate.weight, ColumnQuotient)
-        if is_quotient and rate.currency is not None and rate.money_problem is None:
-            said.setdefault(rate.weight.numerator, {})[rate.currency] = rate  # type: ignore[union-attr]
+        if rate.role != "rate" or not isinstance(rate.weight, ColumnQuotient):
+            continue
+        above, below = rate.weight.numerator, rate.weight.denominator
+        is_of_amounts = {above, below} <= amounts
+        if is_of_amounts and all(said_by.where != "its cells" for said_by in rate.evidence):
+            continue
+        for name, other in ((above, below), (below, above)) if is_of_amounts else ((above, rate.name),):
+            if (witness := known.get(other)) is not None:
+                said.setdefault(name, {})[str(witness.currency)] = witness
     found = []
     for column in columns:
-        rates = said.get(column.name, {})
-        if column.role == "amount" and column.currencies is None and len(rates) == 1:
-            ((code, rate),) = rates.items()
-            evidence = (*column.evidence, Evidence(code, "the currency of", rate.name))
-            column = replace(column, currencies=rate.currencies, evidence=evidence, money_problem=None)
+        witnesses = said.get(column.name, {})
+        if column.role == "amount" and column.currencies is None and len(witnesses) == 1:
+            ((code, witness),) = witnesses.items()
+            evidence = (*column.evidence, Evidence(code, "the currency of", witness.name))
+            column = replace(column, currencies=witness.currencies, evidence=evidence, money_problem=None)
         found.append(column)
     return found
 
