@@ -363,6 +363,14 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     return found
 
 
+def currency_beside(grid: Grid) -> str | None:
+    """Return the only currency that the name of the sheet and the lines about money beside a table say."""
+    nothing = Meaning("amount", Evidence("amount", "header"))
+    says = [witness.says[0] for witness in _constant("", nothing, grid, 0)]
+    possible = common(says) if says else NO_CURRENCY
+    return next(iter(possible)) if len(possible) == 1 else None
+
+
 def is_about_money(line: str) -> bool:
     """Return whether a line beside a table may say the currency or the unit of its amounts."""
     concepts = [concept for concept, _, _ in concepts_in(folded_header(line))]

@@ -116,6 +116,13 @@ _ROMANCE: Final = r"(?i:gasto|custo|coste|costo|investimento|inversi[oó]n|impor
 _GOAL: Final = re.compile(  # in small letters; Meta is who is paid
     rf"(?<![^\W_]){_ROMANCE}[ _]meta(?![^\W_])|(?<![^\W_])meta[ _]{_ROMANCE}"
 )
+_OF_WHOM: Final = re.compile(  # where clicks lead to, and who is shown ads: no plan
+    r"(?<!\w)target(?:ed)? (?:page|url|site|website|audience|group|country|countries|market|region|language|device|app"
+    r"|store|user|users|segment|location)s?(?!\w)|(?<!\w)(?:publico|mercado|pagina|pays|page|marche|audience|public|pais)"
+    r" (?:objetivo|objectif|cible|obiettivo|alvo)s?(?!\w)"
+    r"|(?:目标|目標|타겟|목표)\s?(?:页面?|頁面?|网页|網頁|网址|網址|网站|網站|链接|受众|受眾|人群|用户|用戶|市场|市場|地区|地區|国家|國家|应用|應用"
+    r"|ページ|サイト|オーディエンス|ユーザー|国|地域|アプリ|페이지|사이트|고객|국가|지역|앱|사용자)"
+)
 _WEEK_ENDING: Final = re.compile(
     r"(?<!\w)(?:week (?:ending|ended|end|to|until)|wk ending|w / e|weekending|woche (?:bis|endet)"
     r"|semaine (?:se terminant|finissant|au)|semana (?:que termina|hasta|ate|finalizada)|settimana (?:fino|terminante)"
@@ -619,7 +626,8 @@ def header_meanings(header: str) -> Iterator[Meaning]:
 
     A measure beside a modifier, such as a planned cost, has that as its concept: it is none of the days of its row.
     """
-    modifiers = [concept.name for concept, _, _ in concepts_in(folded_header(header)) if concept.role == "modifier"]
+    folded = _OF_WHOM.sub(" ", folded_header(header))
+    modifiers = [concept.name for concept, _, _ in concepts_in(folded) if concept.role == "modifier"]
     modifiers += ["planned"] if _GOAL.search(header) else []
     for meaning in _meanings_of_words(header):
         is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}

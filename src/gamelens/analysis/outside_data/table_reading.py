@@ -21,7 +21,7 @@ from pandas.api.types import is_datetime64_any_dtype
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
-from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
+from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes, date_words
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, WrittenNumbers, are_errors, decimal_mark
@@ -37,6 +37,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
     columns_of_codes,
     currencies_of_column,
+    currency_beside,
     multiple_problem,
     with_proven_currencies,
 )
@@ -202,7 +203,7 @@ class _Looked:
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
-        meanings = with_related_amounts(meanings, self.cells)
+        meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
@@ -456,7 +457,8 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     marks, problems, notes = decimal_mark(texts, whole, grid.separator, mark, of_units)
     for name in [name for name in problems if name in money and _may_lack_decimals(texts[name], money[name])]:
         problems[name] = money[name].problem or problems[name]  # ￥68,000: a yen has no decimals, a yuan has
-    problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
+    unlike = [name for name in texts if texts[name].are_unlike and (name in problems or _marks_by_unit(texts[name]))]
+    problems |= {name: _unlike_marks(cells[name], grid) for name in unlike}
     periods = periods_of(grid, meanings, cells, given.get("leave_out", ()), given.get("days"))
     columns = []
     for name, meaning in meanings.items():
@@ -838,6 +840,35 @@ def _with_ages_of_cohorts(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
     return found
 
 
+def _with_plans_and_actuals(meanings: dict[str, Meaning], grid: Grid) -> dict[str, Meaning]:
+    """Return *meanings* with numbers called nothing but Planned and Actual as amounts, where a sheet has a currency.
+
+    Its name says it, or a line beside the table. The days of such a column may stand in its header: Oct 2026 Plan.
+    """
+    found, code = dict(meanings), None
+    for name, known in meanings.items():
+        if known.role != "number" or known.evidence.where != "cells" or (of := _plan_or_actual(name)) is None:
+            continue
+        code = code or currency_beside(grid)
+        if code is not None:
+            evidence = Evidence("amount", "header, in a table of money", code)
+            found[name] = Meaning("amount", evidence, "planned" if of == "planned" else "")
+    return found
+
+
+def _plan_or_actual(name: str) -> str | None:
+    """Return whether a header is nothing but a plan or what was, with its days; None if it is something else."""
+    folded = folded_header(name)
+    planned = [phrase for concept, phrase, _ in concepts_in(folded) if concept.name == "planned"]
+    for phrase in planned:
+        folded = folded.replace(phrase, " ", 1)
+    words = [word for word in folded.split() if not re.search(r"\d", word) and not date_words().month.fullmatch(word)]
+    rest = [word for word in words if word not in ACTUAL]
+    if rest or not (planned or words):
+        return None
+    return "planned" if planned else "actual"
+
+
 def _grows_with(price: ColumnCells, count: ColumnCells) -> bool:
     """Return whether rows with more of a count have a higher price, by the correlation of their ranks."""
     both = pd.DataFrame({"price": price.likely_numbers, "count": count.likely_numbers})
@@ -1003,6 +1034,17 @@ def _numbers(
     return Series(distinct[column_cells.codes]), problem
 
 
+def _marks_by_unit(numbers: WrittenNumbers) -> dict[str, Mark]:
+    """Return a currency beside numbers for each mark, where each currency has one mark and they differ: £1,800, 1.550 €."""
+    marks: dict[str, set[Mark]] = {}
+    for mark in MARKS:
+        has = np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False))
+        for unit in np.unique(numbers.units[numbers.is_number & has]).tolist():
+            marks.setdefault(unit, set()).add(mark)
+    is_one = "" not in marks and all(len(used) == 1 for used in marks.values())
+    return {unit: min(used) for unit, used in marks.items()} if is_one and len(set().union(*marks.values())) > 1 else {}
+
+
 def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
     """Return the exception for numbers of two decimal marks, with the row where they change, which no mark reads."""
     numbers, codes = column_cells.numbers, column_cells.codes
@@ -1010,6 +1052,13 @@ def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
     has = [
         np.append(np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False)), False) for mark in MARKS
     ]
+    if by_unit := _marks_by_unit(numbers):
+        shown = " and ".join(f"{mark!r} beside {unit}" for unit, mark in by_unit.items())
+        uses = [np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False)) for mark in by_unit.values()]
+        places = [int(((numbers.units == unit) & has).argmax()) for unit, has in zip(by_unit, uses, strict=True)]
+        texts = [column_cells.texts[place] for place in places]
+        rule = f"have {shown}, each currency its own mark: no decimal= reads all; write one mark in {grid.source}"
+        return BadQuery(column_cells.name, texts, rule)
     only = {mark: fits[mark] & ~fits[other] for mark, other in zip(MARKS, reversed(MARKS), strict=True)}
     is_split = all(mask.any() for mask in only.values())
     if not is_split:  # 1.250 and 1,250
