@@ -127,4 +127,21 @@ def test_units_below_the_headers_are_joined_where_they_repeat(file: WriteFile) -
     """A row of names below codes is no header, and one of units that are there twice belongs to the row above."""
     rows = "".join(f"2026-11-0{day},{day}1,{day}2,3{day}\n" for day in range(1, 8))
     table = gl.read_table(file(f"Day,Meta cost,Moloco cost,Meta installs\n,(USD),(USD),(n)\n{rows}"))
-    assert [column.name for column in table.columns][1:3] == ["Meta cost (USD)", "Moloco cost (USD)"]
+    names = ["Day", "Meta cost (USD)", "Moloco cost (USD)", "Meta installs (n)"]
+    assert [column.name for column in table.columns] == names
+
+
+@pytest.mark.parametrize(
+    ("header", "units", "names"),
+    [
+        ("Day,Cost,Completes,LOI", ",€,n,min", ["Day", "Cost €", "Completes (n)", "LOI (min)"]),
+        ("Day,Cost,Completes,LOI", ",EUR,n,min", ["Day", "Cost (EUR)", "Completes (n)", "LOI (min)"]),
+        ("Day,Cost,Completes,LOI", "(UTC),(EUR),(n),", ["Day (UTC)", "Cost (EUR)", "Completes (n)", "LOI"]),
+        ("Day,Cost,Fee,Rate", ",€,€,%", ["Day", "Cost €", "Fee €", "Rate %"]),
+    ],
+)
+def test_units_below_the_headers_leave_their_names(file: WriteFile, header: str, units: str, names: list[str]) -> None:
+    rows = "".join(f"2026-11-0{day},{day}1.5,{day}2,3{day}\n" for day in range(1, 8))
+    table = gl.read_table(file(f"{header}\n{units}\n{rows}"))
+    assert [column.name for column in table.columns] == names
+    assert table.column(names[1]).values.sum() == pytest.approx(290.5)

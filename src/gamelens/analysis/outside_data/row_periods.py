@@ -219,7 +219,8 @@ def _open_period(
     name, other = (end, start) if cells[end].codes[place] < 0 else (start, end)
     rule = f"is empty in {grid.rows_text(rows)}, which {'has' if rows.sum() == 1 else 'have'} {other} and numbers: "
     rule += f'write the day, leave_out={{"{name}": [""]}} leaves the rows out, '
-    return BadQuery(name, UNSET, rule + f'roles={{"{name}": "text"}} takes {other} alone as the day of every row')
+    step = f'roles={{"{name}": "text", "{other}": "day"}} takes {other} alone as the day of every row'
+    return BadQuery(name, UNSET, rule + step)
 
 
 def _which_day(days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> BadQuery:
