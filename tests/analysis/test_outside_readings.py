@@ -145,3 +145,23 @@ def test_units_below_the_headers_leave_their_names(file: WriteFile, header: str,
     table = gl.read_table(file(f"{header}\n{units}\n{rows}"))
     assert [column.name for column in table.columns] == names
     assert table.column(names[1]).values.sum() == pytest.approx(290.5)
+
+
+PERIODS = ("A,2026-10-05,2026-10-11,30.5", "B,2026-10-05,2026-10-12,20", "C,2026-10-09,2026-10-18,10")
+
+
+def test_a_row_without_either_end_of_its_period_has_no_days(file: WriteFile) -> None:
+    """Ends that differ from row to row look like merged cells, and starts that repeat do not: neither is filled."""
+    table = gl.read_table(file("\n".join(["Name,Start,End,Cost (EUR)", *PERIODS, "Fee,,,7", ""])))
+    assert table.periods.problem is None and table.starts.isna().tolist() == [False, False, False, True]
+    with pytest.warns(UserWarning, match="row 5 .*without a day counts"):
+        dollars = outside_data.in_dollars(table, rate={"EUR": 1.2})
+    assert dollars["spend"].sum() == pytest.approx(81.0)
+
+
+def test_the_step_for_a_period_without_its_start_works_as_it_says(file: WriteFile) -> None:
+    path = file("\n".join(["Name,Start,End,Cost (EUR)", *PERIODS, "Fee,,2026-10-20,7", ""]))
+    with pytest.raises(BadQuery, match=r'roles=\{"Start": "text", "End": "day"\} takes End alone'):
+        raise gl.read_table(path).periods.problem  # type: ignore[misc]
+    alone = gl.read_table(path, roles={"Start": "text", "End": "day"})
+    assert alone.starts.dt.day.tolist() == [11, 12, 18, 20]

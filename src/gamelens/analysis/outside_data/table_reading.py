@@ -1391,16 +1391,23 @@ def _are_of_events(name: str, looked: _Looked) -> bool:
 
 
 def _without_merged_cells(looked: _Looked) -> _Looked:
-    """Return a table with days filled from above where cells were merged."""
+    """Return a table with days filled from above where cells were merged, both ends of a period or none."""
     grid, cells, meanings = looked.grid, looked.cells, looked.meanings
-    table, notes = grid.cells, []
+    fillable = {}
     for place, name in enumerate(grid.columns):
-        codes = cells[name].codes
         if meanings[name].role in ("day", "start", "end") and not _are_of_events(name, looked):
             keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
-            filled = filled_down(codes, [cells[other].codes for other in keys if not cells[other].is_typed])
-            if filled is not None:
-                column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), cells[name].distinct)
-                table = table.set_column(place, name, column)
-                notes.append(f"empty cells of {name} have the value above them")
+            before = [cells[other].codes for other in keys if not cells[other].is_typed]
+            if (filled := filled_down(cells[name].codes, before)) is not None:
+                fillable[name] = filled
+    table, notes = grid.cells, []
+    for name, filled in fillable.items():
+        ends = [other for other, meaning in meanings.items() if meaning.role in ("start", "end") and other != name]
+        if meanings[name].role in ("start", "end") and any(
+            other not in fillable and np.array_equal(cells[other].codes < 0, cells[name].codes < 0) for other in ends
+        ):
+            continue
+        column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), cells[name].distinct)
+        table = table.set_column(grid.columns.index(name), name, column)
+        notes.append(f"empty cells of {name} have the value above them")
     return replace(looked, grid=replace(grid, cells=table, notes=(*grid.notes, *notes))) if notes else looked
