@@ -234,7 +234,8 @@ def _one_currency(column: OutsideColumn, rows: Groups, groups: Groups) -> Series
         codes = sorted(known[groups == counts.idxmax()].dropna().unique())
         if not column.is_money:
             rule = f"may be money in {' and '.join(codes)} within one key, which do not add up: "
-            raise BadQuery(column.name, UNSET, f"{rule}{money_roles(column)}or make the currency part of on=")
+            none = f'roles={{"{column.name}": "rate"}} if it is no money and does not add up, '
+            raise BadQuery(column.name, UNSET, f"{rule}{money_roles(column)}{none}or make the currency part of on=")
         rule = f'is in {" and ".join(codes)} within one key, which do not add up: pass rate={{"{codes[0]}": ...}}'
         raise BadQuery(column.name, UNSET, f"{rule} or a file of rates, or make the currency part of on=")
     return known.groupby(groups).first().reset_index(drop=True)
@@ -293,7 +294,7 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
     where = _two_rows(table, values, rows, groups)
     leave = "leave it out with columns=[...], or make it part of on="
     no_money = f'roles={{"{name}": "rank"}} if it is a rank, '
-    no_money += "" if _is_of_ranks(table) else f'roles={{"{name}": "count"}} if it adds up, '
+    no_money += "" if is_of_ranks(table) else f'roles={{"{name}": "count"}} if it adds up, '
     steps: Mapping[str, str] = {
         "rank": f'is a rank, which does not add up ({where}): how={{"{name}": "best"}}, "mean" or "last"',
         "rate": (
@@ -319,7 +320,7 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
     return BadQuery(name, UNSET, rule)
 
 
-def _is_of_ranks(table: OutsideTable) -> bool:
+def is_of_ranks(table: OutsideTable) -> bool:
     """Return whether the name of a file, or a line beside the table, says that its numbers are ranks."""
     said = [folded_header(text) for text in (table.source.rpartition(".")[0], *table.grid.above)]
     charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))

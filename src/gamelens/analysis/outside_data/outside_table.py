@@ -22,7 +22,7 @@ from pandas import DataFrame, Series
 from gamelens._text import counted
 from gamelens.analysis.files.table_reader import IN_ONES, Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
-from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role
+from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role, is_no_money
 from gamelens.analysis.outside_data.row_periods import BESIDE_TABLE, Periods, step_of_name
 from gamelens.errors import BadQuery, emit_warning, suggests_names
 from gamelens.wire.intervals import Interval
@@ -207,8 +207,10 @@ class OutsideTable:
 
 def may_be_money(table: OutsideTable, column: OutsideColumn) -> bool:
     """Return whether a number has parts, or a currency beside it, in a table whose currency is known."""
-    if column.role != "number" or column.currencies is not None:
-        return column.role == "number"
+    if column.role != "number" or is_no_money(column.name):
+        return False
+    if column.currencies is not None:
+        return True
     known = column.values.dropna().to_numpy(dtype="float64")
     has_parts = bool((known != np.floor(known)).any())
     is_of_money = any(other.currencies is not None or other.role == "currency" for other in table.columns)

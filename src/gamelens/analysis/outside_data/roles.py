@@ -158,6 +158,8 @@ _TAILS: Final = re.compile(
 _COUNT_TAILS: Final = re.compile(
     rf"数量|數量|次数|次數|回数|件数|人数|人數|总数|總數|数|數|量|次|回|件|수량|횟수|건수|명수|수|건|명|去重|{_TAILS.pattern}"
 )
+_COUNT_AT_END: Final = re.compile(r"(?:件数|件數|回数|次数|次數|人数|人數|台数|건수|횟수|인원|명수)$")
+_RATE_AT_END: Final = re.compile(r"[가-힣]{2,}(?<!환)[율률]$")
 _NUMBER_OF: Final = frozenset({"number", "numero", "nombre", "numbers", "count", "anzahl", "quantity", "quantite"})
 _OF_KINDS: Final = frozenset({"events", "conversions", "installs"})
 _GOALS: Final = frozenset(
@@ -751,6 +753,8 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
     rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
     if (change := _RATE_OF_CHANGE.search(f"{outer} {inner}")) or _PERCENT.search(header):
         rates.append((lexicon()["average"], change[0] if change else "%"))
+    if (eastern := _RATE_AT_END.search(outer)) is not None:  # 수수료율
+        rates.append((lexicon()["average"], eastern[0]))
     if (mean := _MEAN.search(outer)) is not None:
         rates.append((lexicon()["average"], mean[0]))
     counts = [concept.name for concept, _, _ in found if concept.role == "count"]
@@ -813,6 +817,17 @@ def is_of_any_kind(header: str) -> bool:
     counted = [(known.name, phrase) for known, phrase, _ in concepts_in(folded_header(header)) if known.role == "count"]
     are_any = all(name in ("conversions", "events") and not _ONE_KIND.search(phrase) for name, phrase in counted)
     return are_any and bool(counted)
+
+
+def is_no_money(header: str) -> bool:
+    """Return whether a header names numbers that are no money, such as ratings, followers, minutes and 件数."""
+    folded = folded_header(BRACKETS.sub(" ", header))
+    return _no_money().search(folded) is not None or _COUNT_AT_END.search(folded) is not None
+
+
+@cache
+def _no_money() -> re.Pattern[str]:
+    return any_phrase(map(folded_header, LEXICON["no_money"]["words"]))
 
 
 def is_kind_header(header: str) -> bool:

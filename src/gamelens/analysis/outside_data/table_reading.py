@@ -61,6 +61,7 @@ from gamelens.analysis.outside_data.roles import (
     groups_of,
     header_meanings,
     is_kind_header,
+    is_no_money,
     is_of_any_kind,
     platform_beside,
     summands_of,
@@ -641,6 +642,7 @@ def _currencies_of_numbers(looked: _Looked, amounts: Mapping[str, Meaning]) -> d
         if meaning.role in _MAY_BE_MONEY
         and (meaning.role != "count" or meaning.evidence.where == "the argument")
         and cells[name].is_number
+        and (cells[name].has_units or not is_no_money(name))
     }
     currencies = [name for name, meaning in meanings.items() if meaning.role == "currency"]
     codes = columns_of_codes({**amounts, **numbers}, currencies, grid.columns) if numbers else {}
