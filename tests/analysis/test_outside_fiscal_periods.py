@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,10 +16,10 @@ ROWS = ("FY27-P02,DE,120.5", "FY27-P03,DE,99.25", "FY27-P03,FR,10", "FY27-P04,FR
 MAY = ["2026-11-01", "2026-12-01", "2026-12-01", "2027-01-01"]
 
 
-def months_of(path: Path, **reading: object) -> list[str]:
+def months_of(path: Path, **reading: Any) -> list[str]:
     table = gl.read_table(path, **reading)
     assert table.period == "month"
-    return table.starts.dt.strftime("%Y-%m-%d").tolist()
+    return [str(day) for day in table.starts.dt.strftime("%Y-%m-%d")]
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,7 @@ def months_of(path: Path, **reading: object) -> list[str]:
         "Fiscal year starts 1 October; P01 = October 2026",
         "GJ27 = Oktober 2026 bis September 2027 (P4 = Januar 2027)",
         "FY26 = 2025年10月1日～2026年9月30日",
+        "The fiscal year begins on 1 October 2026",
     ],
 )
 def test_a_line_says_in_which_month_the_year_begins(tmp_path: Path, line: str) -> None:
@@ -52,7 +54,8 @@ def tabbed(row: str) -> str:
 def test_the_first_month_is_asked_for(tmp_path: Path, above: tuple[str, ...], step: str) -> None:
     path = written(tmp_path / "royalties.csv", *above, "Period,Country,Cost (EUR)", *ROWS)
     table = gl.read_table(path)
-    assert table.period is None and step in str(table.periods.problem)
+    assert table.period is None
+    assert step in str(table.periods.problem)
     assert months_of(path, roles={"Period": {"role": "month", "first": "2026-10"}}) == MAY
 
 
@@ -82,3 +85,18 @@ def test_the_line_that_has_the_days_of_all_rows_is_named(tmp_path: Path) -> None
     assert "All rows are of these days by a line beside the table ('Settlement period: October 2026')" in repr(
         gl.read_table(path)
     )
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["FY26 report from 1 October 2026 to 31 October 2026", "Period 7: 1 Oct 2026 - 31 Oct 2026"],
+)
+def test_a_line_with_the_period_of_the_table_stays_its_days(tmp_path: Path, line: str) -> None:
+    path = written(tmp_path / "bill.tsv", line, "", "Country\tCost (EUR)", "DE\t7", "FR\t8")
+    assert gl.read_table(path).starts.dt.strftime("%Y-%m-%d").tolist() == ["2026-10-01"] * 2
+
+
+@pytest.mark.parametrize("line", ["FY26 = Apr 2026 - Mar 2027", "Fiscal year starts 1 April 2026", "P01 = April 2026"])
+def test_a_definition_is_no_period_of_a_table_without_days(tmp_path: Path, line: str) -> None:
+    path = written(tmp_path / "bill.tsv", line, "", "Country\tCost (EUR)", "DE\t7", "FR\t8")
+    assert gl.read_table(path).period is None

@@ -28,6 +28,6 @@ from support.outside_files import written
     ],
 )
 def test_targets_and_values(tmp_path: Path, header: str, role: str, concept: str) -> None:
-    rows = [f'2026-10-0{day}\t{day * 7}' for day in range(1, 5)]
+    rows = [f"2026-10-0{day}\t{day * 7}" for day in range(1, 5)]
     column = gl.read_table(written(tmp_path / "report.tsv", f"Date\t{header}", *rows)).column(header)
     assert (column.role, column.concept) == (role, concept)

@@ -27,7 +27,8 @@ def test_a_quantity_in_several_units_is_a_count_also_where_the_currency_is_known
     assert str(table.column("Unit rate").weight) == "Charge / Quantity consumed"
     frame = tidy_frame("new_users", timestamp=["2026-10-01", "2026-10-02"], new_users=[5, 6])
     joined = gl.join(frame, path, currency="EUR", roles={"Charge": "cost"}).frame
-    assert joined["Charge"].tolist() == [28.055, 34.625] and "Quantity consumed" not in joined
+    assert joined["Charge"].tolist() == [28.055, 34.625]
+    assert "Quantity consumed" not in joined
     with pytest.raises(BadQuery, match="counts different things by Measure unit, '1 Hour' and 'GB/Month'"):
         gl.join(frame, path, currency="EUR", columns=["Quantity consumed"])
 
@@ -43,7 +44,10 @@ def test_a_quantity_in_several_units_is_a_count_also_where_the_currency_is_known
     ],
 )
 def test_amounts_of_usage_are_no_money(tmp_path: Path, amount: str, unit: str, texts: tuple[str, ...]) -> None:
-    rows = [f"2026-10-0{day},{number},{text},{day}" for day, (number, text) in enumerate(zip((3.5, 7, 8), texts), 1)]
+    rows = [
+        f"2026-10-0{day},{number},{text},{day}"
+        for day, (number, text) in enumerate(zip((3.5, 7, 8), texts, strict=True), 1)
+    ]
     path = written(tmp_path / "bill.csv", f"Date,{amount},{unit},Cost (USD)", *rows)
     table = gl.read_table(path, currency="USD")
     assert (table.column(amount).role, table.column(amount).kinds) == ("count", unit)

@@ -15,7 +15,17 @@ from support.tidy_frames import tidy_frame
 
 @pytest.mark.parametrize(
     "header",
-    ["Rating", "Avg score", "Stickiness (DAU/MAU)", "Follower", "Session minutes", "평점", "決済件数", "수수료율", "Dauer"],
+    [
+        "Rating",
+        "Avg score",
+        "Stickiness (DAU/MAU)",
+        "Follower",
+        "Session minutes",
+        "평점",
+        "決済件数",
+        "수수료율",
+        "Dauer",
+    ],
 )
 def test_numbers_that_are_no_money_are_not_offered(tmp_path: Path, header: str) -> None:
     rows = [f"2026-10-0{day}\tA\t{day * 120.25}\t{day * 111.5}" for day in range(1, 6)]

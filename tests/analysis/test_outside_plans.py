@@ -23,9 +23,12 @@ ROWS = ("2026-10,Meta,1000,900.5,90.1", "2026-11,Meta,1200,1300,108.3", "2026-12
     ],
 )
 def test_plan_and_actual_are_amounts_of_the_currency_beside(tmp_path: Path, line: str, plan: str, actual: str) -> None:
-    path = written(tmp_path / "q4.tsv", line, "", *[row.replace(",", "\t") for row in (f"Month,Channel,{plan},{actual},%", *ROWS)])
+    path = written(
+        tmp_path / "q4.tsv", line, "", *[row.replace(",", "\t") for row in (f"Month,Channel,{plan},{actual},%", *ROWS)]
+    )
     table = gl.read_table(path)
-    assert table.in_words()[plan] == "planned amount, EUR" and table.in_words()[actual] == "amount, EUR"
+    assert table.in_words()[plan] == "planned amount, EUR"
+    assert table.in_words()[actual] == "amount, EUR"
     spent = outside_data.in_dollars(table, rate={"EUR": 2})
     assert spent["spend"].sum() == pytest.approx(4401.0)
 

@@ -24,13 +24,20 @@ ROWS = (
     [
         ("Date,Network,Booking currency,Cost (booking),Cost total,Revenue total,ROAS", "Cost (booking)", "Cost total"),
         ("Date,Network,local_currency,local_spend,spend (GBP),revenue,roas", "local_spend", "spend (GBP)"),
-        ("Date,Network,spend_local_currency,spend_local,spend_home (GBP),revenue,roas", "spend_local", "spend_home (GBP)"),
+        (
+            "Date,Network,spend_local_currency,spend_local,spend_home (GBP),revenue,roas",
+            "spend_local",
+            "spend_home (GBP)",
+        ),
     ],
 )
 def test_rows_of_one_currency_that_are_equal_prove_it(tmp_path: Path, header: str, local: str, home: str) -> None:
     table = gl.read_table(written(tmp_path / "costs.csv", header, *ROWS))
-    assert table.column(home).currency == "GBP" and table.column(home).money_problem is None
-    assert sorted(table.column(local).currencies.unique()) == ["EUR", "GBP", "JPY"]
+    assert table.column(home).currency == "GBP"
+    assert table.column(home).money_problem is None
+    currencies = table.column(local).currencies
+    assert currencies is not None
+    assert sorted(currencies.unique()) == ["EUR", "GBP", "JPY"]
     revenue = next(column for column in table.columns if column.concept == "income")
     assert revenue.currency == "GBP"  # of the ROAS that its cells prove
     again = gl.read_table(table, currency=header.split(",")[2])

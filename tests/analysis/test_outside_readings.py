@@ -153,7 +153,8 @@ PERIODS = ("A,2026-10-05,2026-10-11,30.5", "B,2026-10-05,2026-10-12,20", "C,2026
 def test_a_row_without_either_end_of_its_period_has_no_days(file: WriteFile) -> None:
     """Ends that differ from row to row look like merged cells, and starts that repeat do not: neither is filled."""
     table = gl.read_table(file("\n".join(["Name,Start,End,Cost (EUR)", *PERIODS, "Fee,,,7", ""])))
-    assert table.periods.problem is None and table.starts.isna().tolist() == [False, False, False, True]
+    assert table.periods.problem is None
+    assert table.starts.isna().tolist() == [False, False, False, True]
     with pytest.warns(UserWarning, match="row 5 .*without a day counts"):
         dollars = outside_data.in_dollars(table, rate={"EUR": 1.2})
     assert dollars["spend"].sum() == pytest.approx(81.0)

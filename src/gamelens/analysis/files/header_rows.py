@@ -69,8 +69,8 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
 def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tuple[list[str], int]:
     """Return the names of columns, equal ones told apart by the rows above them, and the number of these rows.
 
-    Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`. Below names of
-    all columns are their units: `min` becomes `Length (min)`.
+    Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`. Units below
+    the names of columns are part of them: `Length (min)`.
     """
     names, used = [_name(cell) for cell in header], 0
     if above and (named := _with_units(names, [_name(cell) for cell in above[-1]])) is not None:
@@ -89,10 +89,12 @@ def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tup
 
 
 def _with_units(units: Sequence[str], names: Sequence[str]) -> list[str] | None:
-    """Return *names* with the units below them, None where these are no units: short, and each below a name of its own."""
+    """Return *names* with the units below them, None where these are no units: short, each below its own name."""
     names = [*names, *[""] * len(units)][: len(units)]
     named, below = [name for name in names if name], [unit for unit in units if unit]
-    are_of_names = len({*named}) == len(named) > 1 and all(name for name, unit in zip(names, units, strict=True) if unit)
+    are_of_names = len({*named}) == len(named) > 1 and all(
+        name for name, unit in zip(names, units, strict=True) if unit
+    )
     if not below or not are_of_names or not all(map(_UNIT.fullmatch, below)):
         return None
     joined = []

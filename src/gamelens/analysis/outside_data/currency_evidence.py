@@ -155,8 +155,6 @@ def currencies_of_column(
             *_constant(name, meaning, grid, count),
         ]
         witnesses += _of_formats(grid.formats.get(name, ()))
-        if (proven := meaning.details.get("proven")) is not None:
-            witnesses.append(_same(proven[0], "its cells", proven[1], count))
         if (said := meaning.details.get("currency")) and currencies_of(said):
             witnesses.append(_same(said, meaning.evidence.where, "", count))
     is_filled = _filled(column_cells)
@@ -259,8 +257,8 @@ def _own_code(name: str) -> str:
 
 
 def with_proven_currencies(
-    amounts: Mapping[str, Meaning], codes: Mapping[str, Sequence[str]], cells: Mapping[str, ColumnCells]
-) -> tuple[dict[str, Meaning], dict[str, Sequence[str]]]:
+    amounts: Mapping[str, Meaning], codes: Mapping[str, list[str]], cells: Mapping[str, ColumnCells]
+) -> tuple[dict[str, Meaning], dict[str, list[str]]]:
     """Return *amounts* and *codes* with an amount in one currency that the same amount in those of its rows proves.
 
     Both are equal in all rows of that currency, and differ in all others.
@@ -271,6 +269,8 @@ def with_proven_currencies(
         if len(owned[original]) != 1 or "named currency" in found[name].details:
             continue
         (column,) = owned[original]
+        if owned[name] not in ([], [column]):  # it has codes of its own
+            continue
         is_other = owned[name] != [column] or len(_own_code(name)) > len(_own_code(original))
         code = _equal_code(cells[original], cells[name], cells[column]) if is_other and column not in sums else ""
         if code and _own_code(name) in ("", code):
@@ -347,6 +347,8 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     found = []
     if possible := currencies_in(without_multiple(name), is_header=True):
         found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
+    if (proven := meaning.details.get("proven")) is not None:
+        found.append(_same(proven[0], "its cells", proven[1], count))
     if of_sheet := currencies_in(grid.sheet, is_header=True):
         evidence = Evidence(_shown(of_sheet), "the name of the sheet", grid.sheet)
         found.append(Witness(evidence, [of_sheet], _every(count)))

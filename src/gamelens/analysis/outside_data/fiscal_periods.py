@@ -34,16 +34,20 @@ _CALLED: Final = re.compile(
     r"|exercice|ejercicio|esercizio)(?!\w)|会計|年度|期間|期间|기간|회계"
 )
 """Folded words of headers of such periods."""
-_FISCAL: Final = (
-    r"(?:FY|fiscal|financial|gesch[aä]ftsjahr|wirtschaftsjahr|ejercicio|exercice|esercizio|boekjaar|rok obrotowy|会計年度"
-    r"|事業年度|年度|회계연도)"
+_YEAR_IS: Final = re.compile(
+    rf"(?i)(?<![^\W_])(?:{_MARK}\s?{_SHORT_YEAR}|(?P<whole>20\d\d)\s?年度)\s?[=:：]\s?(?P<rest>.+)"
 )
-_YEAR_IS: Final = re.compile(rf"(?i)(?<![^\W_])(?:{_MARK}\s?{_SHORT_YEAR}|(?P<whole>20\d\d)\s?年度)\s?[=:：]\s?(?P<rest>.+)")
 _PERIOD_IS: Final = re.compile(
     rf"(?i)(?<![^\W_])(?:{_MARK}?\s?(?P<year>20\d\d|\d\d)[\s_./-]*)?(?:FP|AP|PERIODE?|P|M)\.?\s?0?(?P<number>1[0-2]|[1-9])"
     r"\s?(?:=|:|：|is|ist)\s?(?P<rest>.+)"
 )
-_BEGINS: Final = re.compile(rf"(?i){_FISCAL}.*?(?:start|begin|commenc|ab\b|from|débute|commence|empieza|inizia|開始|から|～)")
+_BEGINS: Final = re.compile(
+    rf"(?i)(?:{_MARK}(?:\s?\d+)?|(?:fiscal|financial)(?: year| calendar)?|(?:gesch[aä]fts|wirtschafts)jahr"
+    r"|ejercicio(?: fiscal)?"
+    r"|exercice(?: fiscal)?|esercizio|boekjaar|rok obrotowy|会計年度|事業年度|年度|회계연도)[\s:：は의은]*"
+    r"(?:starts?|begins?|commences?|startet|beginnt|ab(?= )|d[ée]bute|commence|empieza|comienza|inizia|begint|zaczyna"
+    r"|\d*月?開始|\d+월 시작)"
+)
 _CUT: Final = re.compile(r"[;,；、()（）\[\]～~–—→]|\s-\s|\s(?:to|until|through|bis|au|al|a|do|t/m)\s|から|まで")
 _EASTERN: Final = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월]")
 _MOST_WORDS: Final = 4
@@ -68,7 +72,8 @@ class FiscalYear(NamedTuple):
 
 def is_definition(line: str) -> bool:
     """Return whether a line says what a fiscal year or a period is, and no days of its table: P01 = April 2026."""
-    return bool(_YEAR_IS.search(line) or _PERIOD_IS.search(line) or _BEGINS.search(line))
+    is_said = "=" in line and bool(_YEAR_IS.search(line) or _PERIOD_IS.search(line))
+    return is_said or _BEGINS.search(line) is not None
 
 
 def fiscal_periods(texts: Sequence[str], header: str) -> list[FiscalPeriod] | None:
@@ -83,7 +88,12 @@ def fiscal_periods(texts: Sequence[str], header: str) -> list[FiscalPeriod] | No
             return None
         said = match.groupdict()
         is_fiscal = bool(said.get("mark") or said.get("east"))
-        if not is_fiscal and (said["kind"] or "").upper() in ("", "M", "MONTH", "MONAT"):  # 2026M06 is June, Q3 a quarter
+        if not is_fiscal and (said["kind"] or "").upper() in (
+            "",
+            "M",
+            "MONTH",
+            "MONAT",
+        ):  # 2026M06 is June, Q3 a quarter
             return None
         is_marked |= is_fiscal
         year = int(said["year"]) % 2000 + 2000 if said.get("year") else None
@@ -163,10 +173,14 @@ def _definitions(line: str) -> list[FiscalYear]:
     for match in _YEAR_IS.finditer(line):
         if (month := _month_in(match["rest"])) is not None:
             found.append(FiscalYear(int(match["year"] or match["whole"]) % 2000 + 2000, month, line))
+    if (begins := _BEGINS.search(line)) is not None:
+        behind = re.sub(r"^\W*(?:on|in|am|im|le|el|il)\b", "", line[begins.end() :])
+        found += [] if (month := _month_in(behind)) is None else [FiscalYear(None, month, line)]
     for part in re.split(r"[;；,()（）]", line):
-        if (match := _PERIOD_IS.search(part)) is not None and (month := _month_in(match["rest"])) is not None:
-            year = int(match["year"]) % 2000 + 2000 if match["year"] else None
-            found.append(FiscalYear(year, _month(month, 1 - int(match["number"])), line))
+        said = _PERIOD_IS.search(part)
+        if said is not None and (month := _month_in(said["rest"])) is not None:
+            year = int(said["year"]) % 2000 + 2000 if said["year"] else None
+            found.append(FiscalYear(year, _month(month, 1 - int(said["number"])), line))
     return found
 
 

@@ -518,10 +518,8 @@ class ColumnCells:
                 return self.may_be_number and not self.is_percent
             case "rate" | "number":
                 return self.may_be_number
-            case "hour" if self.is_number:
-                return self._are_hours_of_days(meaning.evidence.quote)
             case "day" | "start" | "end" | "hour":
-                return self.are_times or self._lack_year or bool(self.odd_times)
+                return self._allows_time(meaning)
             case "country":
                 return self.are_countries
             case "currency":
@@ -535,12 +533,14 @@ class ColumnCells:
                 return not self.is_number or meaning.evidence.quote in (folded_header(self.name), self.name)
         return True
 
-    def _are_hours_of_days(self, quote: str) -> bool:
-        """Return whether its numbers are hours of a day, and no number of hours: below 24, of *hours* most of these."""
+    def _allows_time(self, meaning: Meaning) -> bool:
+        """Return whether its cells are times, or numbers that are hours of a day: below 24, of *hours* most of these."""
+        if meaning.role != "hour" or not self.is_number:
+            return self.are_times or self._lack_year or bool(self.odd_times)
         known = np.unique(self.likely_numbers[~np.isnan(self.likely_numbers)])
         self.release_numbers()
         are_possible = self.is_whole and bool(((known >= 0) & (known <= _LAST_HOUR + 1)).all())
-        is_several = quote == "hours" and folded_header(self.name).endswith("hours")
+        is_several = meaning.evidence.quote == "hours" and folded_header(self.name).endswith("hours")
         return are_possible and not (is_several and (len(known) <= _LAST_HOUR / 2 or known[0] > 0))
 
     def own_meaning(self) -> Meaning:
@@ -634,6 +634,8 @@ def header_meanings(header: str) -> Iterator[Meaning]:
     for meaning in _meanings_of_words(header):
         is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}
         yield replace(meaning, concept=modifiers[0], of=None) if is_modified else meaning
+        if meaning.role == "hour" and meaning.evidence.quote == "hours":  # of work
+            yield Meaning("count", Evidence("count", "header", "hours"), MEASURED)
 
 
 def _meanings_of_words(header: str) -> Iterator[Meaning]:
@@ -669,8 +671,6 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
             continue
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-        if concept.role == "hour" and phrase == "hours":
-            yield Meaning("count", Evidence("count", "header", phrase), MEASURED)
     yield from _money_by_unit(header, whole)
 
 

@@ -1037,7 +1037,7 @@ def _numbers(
 
 
 def _marks_by_unit(numbers: WrittenNumbers) -> dict[str, Mark]:
-    """Return a currency beside numbers for each mark, where each currency has one mark and they differ: £1,800, 1.550 €."""
+    """Return the mark beside each currency, where each has one and they differ: £1,800 and 1.550 €."""
     marks: dict[str, set[Mark]] = {}
     for mark in MARKS:
         has = np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False))
@@ -1057,8 +1057,8 @@ def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
     if by_unit := _marks_by_unit(numbers):
         shown = " and ".join(f"{mark!r} beside {unit}" for unit, mark in by_unit.items())
         uses = [np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False)) for mark in by_unit.values()]
-        places = [int(((numbers.units == unit) & has).argmax()) for unit, has in zip(by_unit, uses, strict=True)]
-        texts = [column_cells.texts[place] for place in places]
+        firsts = [int(((numbers.units == unit) & used).argmax()) for unit, used in zip(by_unit, uses, strict=True)]
+        texts = [column_cells.texts[place] for place in firsts]
         rule = f"have {shown}, each currency its own mark: no decimal= reads all; write one mark in {grid.source}"
         return BadQuery(column_cells.name, texts, rule)
     only = {mark: fits[mark] & ~fits[other] for mark, other in zip(MARKS, reversed(MARKS), strict=True)}

@@ -44,7 +44,7 @@ def _are_units(column_cells: ColumnCells) -> bool:
     units = 0
     for text in column_cells.named:
         words = [_folded(word) for word in _WORD.findall(text)]
-        are_units = [word in _unit_words() for word in words]
+        are_units = [word in _unit_words() and (is_called or len(word) > 1 or is_eastern(word)) for word in words]
         units += bool(words) and (any(are_units) if is_called else all(are_units))
     return units > 0 and 2 * units >= len(column_cells.named)
 
@@ -53,13 +53,15 @@ def _counted_in(unit: str, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     """Return the column of the numbers in these units: by its words, or where a bare amount stands before them."""
     names = [*meanings]
     before = names[names.index(unit) - 1] if names.index(unit) else ""
+    beside = {before, *names[names.index(unit) + 1 :][:1]}
+    is_called = _pattern("unit_header").search(folded_header(unit)) is not None
     has_money = sum(known.role in ("amount", "price") for known in meanings.values()) > 1
     ranked = []
     for name in names:
         meaning, folded = meanings[name], folded_header(name)
         is_bare = meaning.role == "amount" and meaning.concept == "money"
         is_number = meaning.role in ("count", "number", "distinct") or is_bare
-        if not is_number or _is_of_money(cells[name]):
+        if not is_number or _is_of_money(cells[name]) or not (is_called or name in beside):
             continue
         is_quantity = _pattern("quantity").search(folded) is not None
         if is_quantity or (is_bare and has_money and name == before) or (meaning.role == "number" and name == before):
