@@ -128,7 +128,7 @@ def fiscal_times(
         said = {(_for_year(defined, years), defined.line) for defined in known}
         months = {month for month, _ in said if month is not None}
         if len(months) != 1:
-            raise _question(field, texts[0], years, lines)
+            raise _unknown_year(field, texts[0], years, lines)
         begins = min(months)
         where = repr(next(line.strip() for month, line in said if month == begins))
     starts = [_month(begins, period.first - 1 + 12 * ((period.year or 0) - (years or [0])[0])) for period in periods]
@@ -141,7 +141,7 @@ def fiscal_times(
     return ParsedTimes(moments, "period", until=until.astype("datetime64[us]"), note=note)
 
 
-def _question(field: str, example: str, years: Sequence[int], lines: Sequence[str]) -> BadQuery:
+def _unknown_year(field: str, example: str, years: Sequence[int], lines: Sequence[str]) -> BadQuery:
     """Return the question in which month the earliest fiscal year begins."""
     begins = next((month for line in lines if (month := _month_without_year(line)) is not None), 1)
     year = years[0] if years else None

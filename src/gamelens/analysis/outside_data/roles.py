@@ -534,7 +534,7 @@ class ColumnCells:
         return True
 
     def _allows_time(self, meaning: Meaning) -> bool:
-        """Return whether its cells are times, or numbers that are hours of a day: below 24, of *hours* most of these."""
+        """Return whether its cells are times, or numbers that are hours of a day: of *hours*, most of these."""
         if meaning.role != "hour" or not self.is_number:
             return self.are_times or self._lack_year or bool(self.odd_times)
         known = np.unique(self.likely_numbers[~np.isnan(self.likely_numbers)])

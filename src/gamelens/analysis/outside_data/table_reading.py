@@ -440,7 +440,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             argument = "USD"  # a frame of the service
         is_stated = argument is None and name in stated
         money[name] = stated[name] if is_stated else currencies_of_column(name, meaning, cells, grid, codes, argument)
-    doubtful = _currencies_of_numbers(looked, amounts)
+    doubtful = _currencies_of_numbers(looked, amounts, given.get("how", ()))
     texts = {
         name: cells[name].numbers
         for name, meaning in meanings.items()
@@ -633,13 +633,19 @@ def _stated_currencies(
     return stated if len(stated) < len(money) else {}
 
 
-def _currencies_of_numbers(looked: _Looked, amounts: Mapping[str, Meaning]) -> dict[str, Series[Any]]:
-    """Return the currencies of numbers that may be money in several, whatever role an argument gives them."""
+def _currencies_of_numbers(
+    looked: _Looked, amounts: Mapping[str, Meaning], put_together: Collection[str]
+) -> dict[str, Series[Any]]:
+    """Return the currencies of numbers that may be money in several, whatever role an argument gives them.
+
+    Numbers of no known role matter if an argument says how they are *put_together*.
+    """
     meanings, cells, grid = looked.meanings, looked.cells, looked.grid
     numbers = {
         name: meaning
         for name, meaning in meanings.items()
         if meaning.role in _MAY_BE_MONEY
+        and (meaning.role == "cumulative" or meaning.evidence.where == "the argument" or name in put_together)
         and (meaning.role != "count" or meaning.evidence.where == "the argument")
         and cells[name].is_number
         and (cells[name].has_units or not is_no_money(name))
@@ -849,12 +855,12 @@ def _with_plans_and_actuals(meanings: dict[str, Meaning], grid: Grid) -> dict[st
     """
     found, code = dict(meanings), None
     for name, known in meanings.items():
-        if known.role != "number" or known.evidence.where != "cells" or (of := _plan_or_actual(name)) is None:
+        if known.role != "number" or known.evidence.where != "cells" or (kind := _plan_or_actual(name)) is None:
             continue
         code = code or currency_beside(grid)
         if code is not None:
             evidence = Evidence("amount", "header, in a table of money", code)
-            found[name] = Meaning("amount", evidence, "planned" if of == "planned" else "")
+            found[name] = Meaning("amount", evidence, "planned" if kind == "planned" else "")
     return found
 
 
