@@ -127,4 +127,42 @@ def test_units_below_the_headers_are_joined_where_they_repeat(file: WriteFile) -
     """A row of names below codes is no header, and one of units that are there twice belongs to the row above."""
     rows = "".join(f"2026-11-0{day},{day}1,{day}2,3{day}\n" for day in range(1, 8))
     table = gl.read_table(file(f"Day,Meta cost,Moloco cost,Meta installs\n,(USD),(USD),(n)\n{rows}"))
-    assert [column.name for column in table.columns][1:3] == ["Meta cost (USD)", "Moloco cost (USD)"]
+    names = ["Day", "Meta cost (USD)", "Moloco cost (USD)", "Meta installs (n)"]
+    assert [column.name for column in table.columns] == names
+
+
+@pytest.mark.parametrize(
+    ("header", "units", "names"),
+    [
+        ("Day,Cost,Completes,LOI", ",€,n,min", ["Day", "Cost €", "Completes (n)", "LOI (min)"]),
+        ("Day,Cost,Completes,LOI", ",EUR,n,min", ["Day", "Cost (EUR)", "Completes (n)", "LOI (min)"]),
+        ("Day,Cost,Completes,LOI", "(UTC),(EUR),(n),", ["Day (UTC)", "Cost (EUR)", "Completes (n)", "LOI"]),
+        ("Day,Cost,Fee,Rate", ",€,€,%", ["Day", "Cost €", "Fee €", "Rate %"]),
+    ],
+)
+def test_units_below_the_headers_leave_their_names(file: WriteFile, header: str, units: str, names: list[str]) -> None:
+    rows = "".join(f"2026-11-0{day},{day}1.5,{day}2,3{day}\n" for day in range(1, 8))
+    table = gl.read_table(file(f"{header}\n{units}\n{rows}"))
+    assert [column.name for column in table.columns] == names
+    assert table.column(names[1]).values.sum() == pytest.approx(290.5)
+
+
+PERIODS = ("A,2026-10-05,2026-10-11,30.5", "B,2026-10-05,2026-10-12,20", "C,2026-10-09,2026-10-18,10")
+
+
+def test_a_row_without_either_end_of_its_period_has_no_days(file: WriteFile) -> None:
+    """Ends that differ from row to row look like merged cells, and starts that repeat do not: neither is filled."""
+    table = gl.read_table(file("\n".join(["Name,Start,End,Cost (EUR)", *PERIODS, "Fee,,,7", ""])))
+    assert table.periods.problem is None
+    assert table.starts.isna().tolist() == [False, False, False, True]
+    with pytest.warns(UserWarning, match="row 5 .*without a day counts"):
+        dollars = outside_data.in_dollars(table, rate={"EUR": 1.2})
+    assert dollars["spend"].sum() == pytest.approx(81.0)
+
+
+def test_the_step_for_a_period_without_its_start_works_as_it_says(file: WriteFile) -> None:
+    path = file("\n".join(["Name,Start,End,Cost (EUR)", *PERIODS, "Fee,,2026-10-20,7", ""]))
+    with pytest.raises(BadQuery, match=r'roles=\{"Start": "text", "End": "day"\} takes End alone'):
+        raise gl.read_table(path).periods.problem  # type: ignore[misc]
+    alone = gl.read_table(path, roles={"Start": "text", "End": "day"})
+    assert alone.starts.dt.day.tolist() == [11, 12, 18, 20]

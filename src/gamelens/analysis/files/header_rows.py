@@ -25,6 +25,9 @@ _DATE: Final = re.compile(
     r"\d{1,4}([-./])\d{1,2}\1\d{1,4}\b.{0,30}|.{0,24}\b20\d\d\b.{0,16}|20\d{6}|.{0,9}\d月\d.{0,9}"
 )
 
+_UNIT: Final = re.compile(r"[(\[][^()\[\]]{1,16}[)\]]|[^\s\d]{1,4}")
+"""A unit below the name of a column."""
+
 CellKind = Literal["", "number", "date", "text"]
 
 
@@ -66,9 +69,12 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
 def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tuple[list[str], int]:
     """Return the names of columns, equal ones told apart by the rows above them, and the number of these rows.
 
-    Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`.
+    Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`. Units below
+    the names of columns are part of them: `Length (min)`.
     """
     names, used = [_name(cell) for cell in header], 0
+    if above and (named := _with_units(names, [_name(cell) for cell in above[-1]])) is not None:
+        return named, 1
     for row in reversed(above):
         upper = [_name(cell) for cell in (*row, *[None] * len(names))][: len(names)]
         counts = Counter(name for name in names if name)
@@ -82,13 +88,29 @@ def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tup
     return names, used
 
 
-def _lacks_days(row: Sequence[Any], above: Sequence[Any], usual: dict[int, CellKind]) -> bool:
-    """Return whether a row has no name for the column of days, and the one above has: names below codes, or units.
+def _with_units(units: Sequence[str], names: Sequence[str]) -> list[str] | None:
+    """Return *names* with the units below them, None where these are no units: short, each below its own name."""
+    names = [*names, *[""] * len(units)][: len(units)]
+    named, below = [name for name in names if name], [unit for unit in units if unit]
+    are_of_names = len({*named}) == len(named) > 1 and all(
+        name for name, unit in zip(names, units, strict=True) if unit
+    )
+    if not below or not are_of_names or not all(map(_UNIT.fullmatch, below)):
+        return None
+    joined = []
+    for name, unit in zip(names, units, strict=True):
+        beside = f"({unit})" if unit and unit[0].isalnum() and units.count(unit) == 1 else unit
+        joined.append(f"{name} {beside}".strip())
+    return joined
 
-    Names that are there several times are told apart by the row above.
+
+def _lacks_days(row: Sequence[Any], above: Sequence[Any], usual: dict[int, CellKind]) -> bool:
+    """Return whether a row has no name for the column of days, and the one above has: names below codes.
+
+    Names that are there several times are told apart by the row above, and units belong to it.
     """
     names = [cell for cell in row if cell not in (None, "")]
-    if len({*names}) < len(names):
+    if len({*names}) < len(names) or _with_units([*map(_name, row)], [*map(_name, above)]) is not None:
         return False
     days = [place for place, kind in usual.items() if kind == "date"]
     return any(row[at : at + 1] and row[at] in (None, "") and above[at : at + 1] and above[at] for at in days)

@@ -24,6 +24,7 @@ from pandas.api.types import is_numeric_dtype
 from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
+from gamelens.analysis.outside_data.by_role import is_of_ranks
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
@@ -45,7 +46,7 @@ from gamelens.analysis.outside_data.rates import (
     is_rates_file,
 )
 from gamelens.analysis.outside_data.read_table import read_table
-from gamelens.analysis.outside_data.roles import header_meanings
+from gamelens.analysis.outside_data.roles import MEASURED, header_meanings, is_no_money
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within, step_of_name
 from gamelens.analysis.outside_data.rows.running_totals import running_total
 from gamelens.analysis.outside_data.rows.tax_bases import other_basis
@@ -725,7 +726,12 @@ def cost_column(
     if totals and not found:
         raise running_total(totals[0])
     prices = [price for price in table.of_role("price") if isinstance(price.weight, Weight) and not found]
-    may_be = [column for column in found or table.columns if _may_be_money(column)]
+    are_ranks = is_of_ranks(table)
+    may_be = [
+        column
+        for column in found or table.columns
+        if _may_be_money(column) and not (are_ranks and column.role == "number")
+    ]
     names = [column.name for column in may_be if column not in prices]
     are_costs = [column.name for column in may_be if column.name in names and column.concept not in _BESIDE_AMOUNTS]
     names = are_costs or names
@@ -781,7 +787,8 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
         raise _price_of_one(table, named)
     if named.role == "exchange_rate":
         raise BadQuery("amount", amount, "is an exchange rate, no amount: pass the table as rate=")
-    if named.role in ("rate", "rank", "distinct", "stock"):
+    is_measured = named.role == "count" and named.concept == MEASURED and named.evidence[0].where != "the argument"
+    if is_measured or named.role in ("rate", "rank", "distinct", "stock"):
         rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
     if named.problem is not None:
@@ -798,7 +805,7 @@ def _may_be_money(column: OutsideColumn) -> bool:
     known = column.values.dropna().to_numpy(dtype="float64")
     are_small = bool((known == np.floor(known)).all() and (np.abs(known) <= _SMALL).all())
     is_told = not are_small or column.name == "value"  # the cells of a table whose headers are days
-    return is_told and _CODE.search(folded_header(column.name)) is None
+    return is_told and _CODE.search(folded_header(column.name)) is None and not is_no_money(column.name)
 
 
 def _price_by_rate(table: OutsideTable) -> BadQuery | None:

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, may_be_money, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import concepts_in
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
@@ -112,6 +112,7 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
         is_last = (at == at.groupby(groups).transform("max")).to_numpy()
         if column.role == "cumulative":
             _check_no_parts_of_days(table, column, values[is_last], rows[is_last], groups[is_last])
+        _one_currency(column, rows, groups)
         return Combined(_sums(values.where(is_last), groups), None)
     if column.role == "stock" and table.vendor is not None and table.periods.problem is None:
         return Combined(_sums(values, groups), None)  # a format without days is of one day
@@ -231,6 +232,10 @@ def _one_currency(column: OutsideColumn, rows: Groups, groups: Groups) -> Series
     counts = known.groupby(groups).nunique()
     if (counts > 1).any():
         codes = sorted(known[groups == counts.idxmax()].dropna().unique())
+        if not column.is_money:
+            rule = f"may be money in {' and '.join(codes)} within one key, which do not add up: "
+            none = f'roles={{"{column.name}": "rate"}} if it is no money and does not add up, '
+            raise BadQuery(column.name, UNSET, f"{rule}{money_roles(column)}{none}or make the currency part of on=")
         rule = f'is in {" and ".join(codes)} within one key, which do not add up: pass rate={{"{codes[0]}": ...}}'
         raise BadQuery(column.name, UNSET, f"{rule} or a file of rates, or make the currency part of on=")
     return known.groupby(groups).first().reset_index(drop=True)
@@ -288,7 +293,8 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
     name = column.name
     where = _two_rows(table, values, rows, groups)
     leave = "leave it out with columns=[...], or make it part of on="
-    adds_up = f'roles={{"{name}": "count"}} if it adds up, '
+    no_money = f'roles={{"{name}": "rank"}} if it is a rank, '
+    no_money += "" if is_of_ranks(table) else f'roles={{"{name}": "count"}} if it adds up, '
     steps: Mapping[str, str] = {
         "rank": f'is a rank, which does not add up ({where}): how={{"{name}": "best"}}, "mean" or "last"',
         "rate": (
@@ -302,8 +308,8 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
         "distinct": f"counts people once, so that rows do not add up ({where}): {leave}",
         "exchange_rate": f"is an exchange rate, which does not add up ({where}): pass the table as rate=",
         "number": (
-            f'is a number, and nothing says of what ({where}): roles={{"{name}": "rank"}} if it is a rank, '
-            f"{'' if _is_of_ranks(table) else adds_up}or {leave}"
+            f"is a number, and nothing says of what ({where}): "
+            f"{money_roles(column) if may_be_money(table, column) else no_money}or {leave}"
         ),
     }
     rule = steps.get(
@@ -314,7 +320,7 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
     return BadQuery(name, UNSET, rule)
 
 
-def _is_of_ranks(table: OutsideTable) -> bool:
+def is_of_ranks(table: OutsideTable) -> bool:
     """Return whether the name of a file, or a line beside the table, says that its numbers are ranks."""
     said = [folded_header(text) for text in (table.source.rpartition(".")[0], *table.grid.above)]
     charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))

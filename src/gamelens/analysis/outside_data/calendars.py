@@ -17,7 +17,7 @@ from pandas.api.types import is_datetime64_any_dtype
 
 from gamelens.analysis.ads.canonical_names import countries_in
 from gamelens.analysis.files.table_reader import STRUCK
-from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.outside_table import OutsideTable, money_roles
 from gamelens.analysis.outside_data.roles import MEASURES
 from gamelens.analysis.outside_data.rows.row_states import cancelled_texts
 from gamelens.analysis.outside_data.words.header_words import folded_header
@@ -59,9 +59,8 @@ def of_each_day(
         of_days = _spread(table)
         if numbers and of_days is not table:
             if named := [name for name in numbers if name in chosen]:
-                rule = (
-                    f"is a number of several days in {table.source}, and none of each of them: leave it out of columns="
-                )
+                rule = f"is a number of several days in {table.source}, and none of each of them: "
+                rule += f"{money_roles(table.column(named[0]))}or leave it out of columns="
                 raise BadQuery(named[0], UNSET, rule)
             note = f"{', '.join(numbers)} of {table.source} left out: rows of several days hold on each of them"
             kept = tuple(column for column in of_days.columns if column.name not in numbers)

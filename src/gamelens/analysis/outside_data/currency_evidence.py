@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -80,6 +81,8 @@ _UNIT_BEFORE: Final = re.compile(
     r"(円|ドル|ユーロ|元|美元|원|달러)(?=\s*(?:単位|建て|表示|换算|換算|为单位|為單位|단위|기준))"
 )  # 千円単位
 _CODE_IN_NAME: Final = re.compile(r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])")
+_ROUNDED: Final = 0.0051
+_FEWEST_ROWS: Final = 3
 _MOST_CODES: Final = 3  # that are shown
 _OF_CODES: Final = "the column of codes"
 _LONG_BEGINNING: Final = 6  # letters of a compound word that two headers share
@@ -225,7 +228,9 @@ def columns_of_codes(
         )
         named = [name for name in amounts if column == f"{name}_currency"]  # of the frame of a table
         named = named or [name for name in amounts if column.casefold() in name.casefold()]
-        named = named or [name for name in amounts if words & set(folded_header(name).split())]
+        shared = {name: len(words & set(folded_header(name).split())) for name in amounts}
+        most = max(shared.values(), default=0)
+        named = named or [name for name in amounts if shared[name] and (shared[name] == most or not _own_code(name))]
         beginning = folded_header(column)[:_LONG_BEGINNING]  # Originalwährung is of Originalbetrag
         if not named and len(beginning) == _LONG_BEGINNING and len(folded_header(column).split()) == 1:
             named = [name for name in amounts if folded_header(name).startswith(beginning)]
@@ -235,8 +240,7 @@ def columns_of_codes(
     owned = {name: columns or [*of_all] for name, columns in owned.items()}
     bare = {folded_header(name).replace(" ", "") for name in amounts}
     for name in amounts:  # amount_usd beside amount is in dollars, whatever the code of the row
-        of_header = currencies_in(without_multiple(name), is_header=True)
-        code = next(iter(of_header)).casefold() if len(of_header) == 1 else ""
+        code = _own_code(name).casefold()
         if code and folded_header(name).replace(" ", "").replace(code, "") in bare - {""}:
             owned[name] = []
     for name, meaning in amounts.items():
@@ -244,6 +248,56 @@ def columns_of_codes(
             found = find_header(said, names)
             owned[name] = [found] if found else []
     return owned
+
+
+def _own_code(name: str) -> str:
+    """Return the only currency that a header says, "" for none or several."""
+    of_header = currencies_in(without_multiple(name), is_header=True)
+    return next(iter(of_header)) if len(of_header) == 1 else ""
+
+
+def with_proven_currencies(
+    amounts: Mapping[str, Meaning], codes: Mapping[str, list[str]], cells: Mapping[str, ColumnCells]
+) -> tuple[dict[str, Meaning], dict[str, list[str]]]:
+    """Return *amounts* and *codes* with an amount in one currency that the same amount in those of its rows proves.
+
+    Both are equal in all rows of that currency, and differ in all others.
+    """
+    found, owned = dict(amounts), dict(codes)
+    sums = [name for name, meaning in amounts.items() if meaning.role == "amount"]
+    for original, name in permutations(sums, 2):
+        if len(owned[original]) != 1 or "named currency" in found[name].details:
+            continue
+        (column,) = owned[original]
+        if owned[name] not in ([], [column]):  # it has codes of its own
+            continue
+        is_other = owned[name] != [column] or len(_own_code(name)) > len(_own_code(original))
+        code = _equal_code(cells[original], cells[name], cells[column]) if is_other and column not in sums else ""
+        if code and _own_code(name) in ("", code):
+            found[name] = replace(
+                found[name], details={**found[name].details, "proven": (code, f"{original} where {column} is {code}")}
+            )
+            owned[name] = []
+    return found, owned
+
+
+def _equal_code(original: ColumnCells, other: ColumnCells, codes: ColumnCells) -> str:
+    """Return the currency of the rows in which two columns of amounts are equal, "" if others are equal too."""
+    if codes.is_typed:
+        return ""
+    pair = [column.likely_numbers for column in (original, other)]
+    for column in (original, other):
+        column.release_numbers()
+    is_used = ~np.isnan(pair[0]) & ~np.isnan(pair[1]) & (np.maximum(*map(np.abs, pair)) >= 1)
+    are_equal = np.abs(pair[0] - pair[1]) <= _ROUNDED + 1e-9 * np.abs(pair[0])
+    equal = {*codes.codes[is_used & are_equal].tolist()}
+    if len(equal) != 1 or (place := min(equal)) < 0:
+        return ""
+    is_code = codes.codes == place
+    meant = currencies_of_code(codes.distinct[place].as_py())
+    is_whole = bool(are_equal[is_used & is_code].all()) and (is_used & ~is_code).sum() >= _FEWEST_ROWS
+    values = np.unique(pair[0][is_used & is_code])
+    return next(iter(meant)) if is_whole and len(meant) == 1 and len(values) >= _FEWEST_ROWS else ""
 
 
 def _named(argument: str, cells: Mapping[str, ColumnCells], count: int, where: str) -> Witness | None:
@@ -293,6 +347,8 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
     found = []
     if possible := currencies_in(without_multiple(name), is_header=True):
         found.append(Witness(Evidence(_shown(possible), "the header", name), [possible], _every(count)))
+    if (proven := meaning.details.get("proven")) is not None:
+        found.append(_same(proven[0], "its cells", proven[1], count))
     if of_sheet := currencies_in(grid.sheet, is_header=True):
         evidence = Evidence(_shown(of_sheet), "the name of the sheet", grid.sheet)
         found.append(Witness(evidence, [of_sheet], _every(count)))
@@ -307,6 +363,14 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
             evidence = Evidence(_shown(possible), "a line beside the table", line)
             found.append(Witness(evidence, [possible], _every(count)))
     return found
+
+
+def currency_beside(grid: Grid) -> str | None:
+    """Return the only currency that the name of the sheet and the lines about money beside a table say."""
+    nothing = Meaning("amount", Evidence("amount", "header"))
+    says = [witness.says[0] for witness in _constant("", nothing, grid, 0)]
+    possible = common(says) if says else NO_CURRENCY
+    return next(iter(possible)) if len(possible) == 1 else None
 
 
 def is_about_money(line: str) -> bool:

@@ -17,6 +17,7 @@ from gamelens._text import counted, one_line
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data import time_buckets
 from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.row_periods import step_of_name
 from gamelens.analysis.tidy_frames import queried_metrics
 from gamelens.analysis.tidy_frames.query_text import interval_text
 from gamelens.catalog import METRICS
@@ -229,4 +230,7 @@ def without_days(df: DataFrame, table: OutsideTable) -> list[str]:
     if not are_days or table.period is not None or table.periods.problem or not table.of_role("amount", "count"):
         return []
     rule = f"{table.source} has no days: its numbers stand beside the days of the frame"
-    return [rule + '; days="2026-10" of gl.read_table names its own']
+    first = Series(df["timestamp"]).min()
+    of_month = "" if pd.isna(first) else f', such as days="{first:%Y-%m}" if all are of that month'
+    step = step_of_name(table.source) or f"days= of gl.read_table names them{of_month}"
+    return [f"{rule}; {step}"]

@@ -22,8 +22,8 @@ from pandas import DataFrame, Series
 from gamelens._text import counted
 from gamelens.analysis.files.table_reader import IN_ONES, Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
-from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role
-from gamelens.analysis.outside_data.row_periods import Periods, step_of_name
+from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role, is_no_money
+from gamelens.analysis.outside_data.row_periods import BESIDE_TABLE, Periods, step_of_name
 from gamelens.errors import BadQuery, emit_warning, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -205,6 +205,23 @@ class OutsideTable:
         return html_of(self)
 
 
+def may_be_money(table: OutsideTable, column: OutsideColumn) -> bool:
+    """Return whether a number has parts, or a currency beside it, in a table whose currency is known."""
+    if column.role != "number" or is_no_money(column.name):
+        return False
+    if column.currencies is not None:
+        return True
+    known = column.values.dropna().to_numpy(dtype="float64")
+    has_parts = bool((known != np.floor(known)).any())
+    is_of_money = any(other.currencies is not None or other.role == "currency" for other in table.columns)
+    return has_parts and is_of_money
+
+
+def money_roles(column: OutsideColumn) -> str:
+    """Return the steps that make a number an amount."""
+    return f'roles={{"{column.name}": "cost"}} if it is money spent, roles={{"{column.name}": "income"}} if earned, '
+
+
 def check_wholes(table: OutsideTable, keys: Collection[str] = ()) -> None:
     """Raise `BadQuery` if rows are added up over a column, none of *keys*, whose whole is larger than its parts."""
     for name in [name for name in table.larger if name not in keys]:
@@ -296,6 +313,9 @@ def _notes(table: OutsideTable) -> list[str]:
     notes = [*table.notes]
     if table.periods.problem is not None:
         notes.append(f"Days cannot be used: {table.periods.problem}")
+    said = table.periods.evidence
+    if table.period is not None and not table.periods.column and said is not None and said.where == BESIDE_TABLE:
+        notes.append(f"All rows are of these days by {said.where} ({said.quote.strip()!r})")
     for column in table.of_role("network"):
         if column.name not in table.grid.columns and table.vendor == column.evidence[0].where:
             paid = column.evidence[0].quote

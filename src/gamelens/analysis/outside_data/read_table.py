@@ -48,6 +48,8 @@ def read_table(
             `{"yield": {"role": "rate", "of": ["money", "shown", 1000]}}` for 1000 * money / shown. "cost" and "income"
             are amounts; "week" and "month" are days of coarser rows. "scale" is what one of a column is, such as 1000,
             and "negative" the rows to subtract: `{"Amount": {"role": "cost", "negative": {"Type": ["Credit note"]}}}`.
+            Of fiscal periods such as FY26-P06, "first" is the month in which the earliest year among them begins, if no
+            line beside the table says it: `{"Period": {"role": "month", "first": "2026-04"}}`.
         currency: the currency of the amounts (ISO 4217) or the column that has it; by column if they differ.
         rate: converts all amounts to US dollars: as in `outside_data.in_dollars`, such as the path of a rates file.
         network: who is paid in every row, such as "Moloco", if no column says it. Files of Meta, Google Ads, TikTok and

@@ -29,6 +29,7 @@ from gamelens.analysis.files.day_ranges import ranges_of
 from gamelens.analysis.files.days_without_year import NoYear, dates_of
 from gamelens.analysis.files.number_parsing import WrittenNumbers, are_like, say_nothing, written_numbers
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.fiscal_periods import fiscal_times
 from gamelens.analysis.outside_data.stated_years import days_beside
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header, is_eastern
 from gamelens.analysis.outside_data.words.money_units import without_rupees, without_unit
@@ -55,6 +56,8 @@ MEASURES: Final = frozenset(ROLES[:10])
 """Roles of numbers."""
 SUMMANDS: Final = frozenset({"amount", "count"})
 """Roles that add up."""
+MEASURED: Final = "measured"
+"""Concept of counts that may have parts: 38.5 hours, 3.2 GB."""
 TIMES: Final = frozenset({"day", "start", "end", "hour"})
 KEYS: Final = frozenset({"country", "network", "campaign", "app", "platform", "format"})
 
@@ -113,6 +116,13 @@ _ROMANCE: Final = r"(?i:gasto|custo|coste|costo|investimento|inversi[oó]n|impor
 _GOAL: Final = re.compile(  # in small letters; Meta is who is paid
     rf"(?<![^\W_]){_ROMANCE}[ _]meta(?![^\W_])|(?<![^\W_])meta[ _]{_ROMANCE}"
 )
+_OF_WHOM: Final = re.compile(  # where clicks lead to, and who is shown ads: no plan
+    r"(?<!\w)target(?:ed)? (?:page|url|site|website|audience|group|country|countries|market|region|language|device|app"
+    r"|store|user|users|segment|location)s?(?!\w)|(?<!\w)(?:publico|mercado|pagina|pays|page|marche|audience|public|pais)"
+    r" (?:objetivo|objectif|cible|obiettivo|alvo)s?(?!\w)"
+    r"|(?:目标|目標|타겟|목표)\s?(?:页面?|頁面?|网页|網頁|网址|網址|网站|網站|链接|受众|受眾|人群|用户|用戶|市场|市場|地区|地區|国家|國家|应用|應用"
+    r"|ページ|サイト|オーディエンス|ユーザー|国|地域|アプリ|페이지|사이트|고객|국가|지역|앱|사용자)"
+)
 _WEEK_ENDING: Final = re.compile(
     r"(?<!\w)(?:week (?:ending|ended|end|to|until)|wk ending|w / e|weekending|woche (?:bis|endet)"
     r"|semaine (?:se terminant|finissant|au)|semana (?:que termina|hasta|ate|finalizada)|settimana (?:fino|terminante)"
@@ -148,6 +158,8 @@ _TAILS: Final = re.compile(
 _COUNT_TAILS: Final = re.compile(
     rf"数量|數量|次数|次數|回数|件数|人数|人數|总数|總數|数|數|量|次|回|件|수량|횟수|건수|명수|수|건|명|去重|{_TAILS.pattern}"
 )
+_COUNT_AT_END: Final = re.compile(r"(?:件数|件數|回数|次数|次數|人数|人數|台数|건수|횟수|인원|명수)$")
+_RATE_AT_END: Final = re.compile(r"[가-힣]{2,}(?<!환)[율률]$")
 _NUMBER_OF: Final = frozenset({"number", "numero", "nombre", "numbers", "count", "anzahl", "quantity", "quantite"})
 _OF_KINDS: Final = frozenset({"events", "conversions", "installs"})
 _GOALS: Final = frozenset(
@@ -164,6 +176,7 @@ _ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
 _PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
 _BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
 _PLATFORM_WORD: Final = re.compile(rf"(?i)(?<![^\W_])(?:{_PLATFORM})(?![^\W_])")
+_LAST_HOUR: Final = 23
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -388,19 +401,25 @@ class ColumnCells:
         """Return its times with what is said of them: *local* are days where the account is, a *language* of names."""
         are_months = details.get("role") == "month"
         read = self.times
-        if "language" in details or (are_months and isinstance(read, NoYear)):
-            read = self._read_times(details.get("language"), are_months=are_months)
+        if {"language", "first"} & details.keys() or (are_months and isinstance(read, NoYear)):
+            read = self._read_times(details.get("language"), details.get("first"), are_months=are_months)
         if details.get("local") and isinstance(read, ParsedTimes) and read.written is not None:
             return replace(read, at=read.written, written=None)
         return read
 
-    def _read_times(self, language: str | None = None, *, are_months: bool = False) -> ParsedTimes | BadQuery:
+    def _read_times(
+        self, language: str | None = None, first: str | None = None, *, are_months: bool = False
+    ) -> ParsedTimes | BadQuery:
         hints: dict[str, Any] = {"field": self.name, "day_first": self._day_first, "language": language}
         hints["beside"] = self._grid.columns
         days = self.texts if self._is_day.all() else self.distinct.filter(pa.array(self._is_day)).to_pylist()
         try:
             try:
-                read = _ranges_and_others(days, hints) or _dates_and_texts(days, hints) or read_times(days, **hints)
+                fiscal = fiscal_times(days[:_TRIED], field=self.name, lines=self._grid.above, first=first)
+                if fiscal is not None and len(days) > _TRIED:
+                    fiscal = fiscal_times(days, field=self.name, lines=self._grid.above, first=first)
+                read = fiscal or _ranges_and_others(days, hints) or _dates_and_texts(days, hints)
+                read = read or read_times(days, **hints)
             except NotTimes as error:
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
@@ -500,8 +519,7 @@ class ColumnCells:
             case "rate" | "number":
                 return self.may_be_number
             case "day" | "start" | "end" | "hour":
-                is_hour = meaning.role == "hour" and self.is_number
-                return is_hour or self.are_times or self._lack_year or bool(self.odd_times)
+                return self._allows_time(meaning)
             case "country":
                 return self.are_countries
             case "currency":
@@ -514,6 +532,16 @@ class ColumnCells:
             case "text":  # a number with a word for names in its header, such as device upgrades, is none
                 return not self.is_number or meaning.evidence.quote in (folded_header(self.name), self.name)
         return True
+
+    def _allows_time(self, meaning: Meaning) -> bool:
+        """Return whether its cells are times, or numbers that are hours of a day: of *hours*, most of these."""
+        if meaning.role != "hour" or not self.is_number:
+            return self.are_times or self._lack_year or bool(self.odd_times)
+        known = np.unique(self.likely_numbers[~np.isnan(self.likely_numbers)])
+        self.release_numbers()
+        are_possible = self.is_whole and bool(((known >= 0) & (known <= _LAST_HOUR + 1)).all())
+        is_several = meaning.evidence.quote == "hours" and folded_header(self.name).endswith("hours")
+        return are_possible and not (is_several and (len(known) <= _LAST_HOUR / 2 or known[0] > 0))
 
     def own_meaning(self) -> Meaning:
         """Return what the cells alone say."""
@@ -600,11 +628,14 @@ def header_meanings(header: str) -> Iterator[Meaning]:
 
     A measure beside a modifier, such as a planned cost, has that as its concept: it is none of the days of its row.
     """
-    modifiers = [concept.name for concept, _, _ in concepts_in(folded_header(header)) if concept.role == "modifier"]
+    folded = _OF_WHOM.sub(" ", folded_header(header))
+    modifiers = [concept.name for concept, _, _ in concepts_in(folded) if concept.role == "modifier"]
     modifiers += ["planned"] if _GOAL.search(header) else []
     for meaning in _meanings_of_words(header):
         is_modified = bool(modifiers) and meaning.role in MEASURES - {"exchange_rate", "rank"}
         yield replace(meaning, concept=modifiers[0], of=None) if is_modified else meaning
+        if meaning.role == "hour" and meaning.evidence.quote == "hours":  # of work
+            yield Meaning("count", Evidence("count", "header", "hours"), MEASURED)
 
 
 def _meanings_of_words(header: str) -> Iterator[Meaning]:
@@ -722,6 +753,8 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
     rates = [(concept, phrase) for concept, phrase, _ in found if concept.role == "rate"]
     if (change := _RATE_OF_CHANGE.search(f"{outer} {inner}")) or _PERCENT.search(header):
         rates.append((lexicon()["average"], change[0] if change else "%"))
+    if (eastern := _RATE_AT_END.search(outer)) is not None:  # 수수료율
+        rates.append((lexicon()["average"], eastern[0]))
     if (mean := _MEAN.search(outer)) is not None:
         rates.append((lexicon()["average"], mean[0]))
     counts = [concept.name for concept, _, _ in found if concept.role == "count"]
@@ -784,6 +817,17 @@ def is_of_any_kind(header: str) -> bool:
     counted = [(known.name, phrase) for known, phrase, _ in concepts_in(folded_header(header)) if known.role == "count"]
     are_any = all(name in ("conversions", "events") and not _ONE_KIND.search(phrase) for name, phrase in counted)
     return are_any and bool(counted)
+
+
+def is_no_money(header: str) -> bool:
+    """Return whether a header names numbers that are no money, such as ratings, followers, minutes and 件数."""
+    folded = folded_header(BRACKETS.sub(" ", header))
+    return _no_money().search(folded) is not None or _COUNT_AT_END.search(folded) is not None
+
+
+@cache
+def _no_money() -> re.Pattern[str]:
+    return any_phrase(map(folded_header, LEXICON["no_money"]["words"]))
 
 
 def is_kind_header(header: str) -> bool:

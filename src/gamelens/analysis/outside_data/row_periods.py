@@ -20,6 +20,7 @@ from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_times
 from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
+from gamelens.analysis.outside_data.fiscal_periods import is_definition
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, ColumnCells, Evidence, Meaning, concepts_in, groups_of
 from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.errors import BadQuery, suggests_names
@@ -63,6 +64,8 @@ _OF_BILLS: Final = re.compile(
     r"|factura|vencimiento|pago|fattura|scadenza|fatura|vade|odeme|faktur\w*|termin|platnosc\w*|splatnost|счет\w*|оплат\w*)(?!\w)"
     r"|请款|付款|到期|請求日|支払|발행|지급|청구"
 )
+BESIDE_TABLE: Final = "a line beside the table"
+"""Where the days of all rows stand."""
 _OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
 """Roles of numbers that are of a moment."""
 _MOST_NAMED: Final = 20  # texts in a step
@@ -216,7 +219,8 @@ def _open_period(
     name, other = (end, start) if cells[end].codes[place] < 0 else (start, end)
     rule = f"is empty in {grid.rows_text(rows)}, which {'has' if rows.sum() == 1 else 'have'} {other} and numbers: "
     rule += f'write the day, leave_out={{"{name}": [""]}} leaves the rows out, '
-    return BadQuery(name, UNSET, rule + f'roles={{"{name}": "text"}} takes {other} alone as the day of every row')
+    step = f'roles={{"{name}": "text", "{other}": "day"}} takes {other} alone as the day of every row'
+    return BadQuery(name, UNSET, rule + step)
 
 
 def _which_day(days: Sequence[str], meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> BadQuery:
@@ -596,6 +600,8 @@ def _beside(grid: Grid) -> Periods | None:
     """
     named: list[np.datetime64] = []
     for line in (*grid.above, grid.sheet):
+        if is_definition(line):
+            continue
         text = line.strip(" \"'※*")
         begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|]+", text))][:_MOST_WORDS]
         for label, part in ((text[:begin], text[begin:].strip("()[] .")) for begin in begins):
@@ -656,7 +662,7 @@ def _stated(days: str, meanings: Mapping[str, Meaning], cells: Mapping[str, Colu
 def _of_all(grid: Grid, start: np.datetime64, end: np.datetime64, line: str) -> Periods:
     at, until = (_moments(np.repeat(moment, len(grid.rows))) for moment in (start, end))
     length = "day" if end - start == _DAY else "period"
-    return Periods(at, until, length, "", Evidence("period", "a line beside the table", line))
+    return Periods(at, until, length, "", Evidence("period", BESIDE_TABLE, line))
 
 
 def _none(grid: Grid, problem: BadQuery | None = None) -> Periods:

@@ -21,7 +21,7 @@ from pandas.api.types import is_datetime64_any_dtype
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.files.currency_names import currencies_of, is_currency
-from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes
+from gamelens.analysis.files.date_parsing import YEARS, ParsedTimes, date_words
 from gamelens.analysis.files.header_rows import SEARCHED_ROWS
 from gamelens.analysis.files.magnitudes import unsure_magnitude
 from gamelens.analysis.files.number_parsing import MARKS, Mark, WrittenNumbers, are_errors, decimal_mark
@@ -37,12 +37,16 @@ from gamelens.analysis.outside_data.currency_evidence import (
     OfMoney,
     columns_of_codes,
     currencies_of_column,
+    currency_beside,
     multiple_problem,
+    with_proven_currencies,
 )
-from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
+from gamelens.analysis.outside_data.related_amounts import with_related_amounts
 from gamelens.analysis.outside_data.roles import (
     KEYS,
+    MEASURED,
     MEASURES,
     ROLES,
     SUMMANDS,
@@ -57,6 +61,7 @@ from gamelens.analysis.outside_data.roles import (
     groups_of,
     header_meanings,
     is_kind_header,
+    is_no_money,
     is_of_any_kind,
     platform_beside,
     summands_of,
@@ -100,6 +105,7 @@ from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_dow
 from gamelens.analysis.outside_data.shape.reshaping import reshaped
 from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
+from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.money_units import (
     NO_DECIMALS,
@@ -122,7 +128,7 @@ _ALIASES: Final = {
     "month": ("day", "month"),
 }
 _DETAILS: Final = frozenset(
-    {"role", "of", "currency", "weight", "scale", "concept", "local", "language", "negative", FILLED_DOWN}
+    {"role", "of", "currency", "weight", "scale", "concept", "local", "language", "first", "negative", FILLED_DOWN}
 )
 _PRICES: Final = frozenset({"developer proceeds", "partner share", "customer price", "net proceeds per unit"})
 _FEWEST_HEADERS: Final = 2  # that a row of headers has
@@ -132,6 +138,8 @@ _COUNTED_TWICE: Final = SUMMANDS | {"number", "stock", "cumulative"}
 _OF_CHARTS: Final = frozenset({"rank", "number", "distinct", "amount"})
 _DENIED: Final = re.compile(r"(?i)[:：]\s*(?:false|no|none|nein|non|нет|0)\W*$")  # Potential Incomplete Data: False
 _OF_PLANS: Final = frozenset({"budget", "planned"})
+_MOST_CODES: Final = 3  # that a note names
+_MAY_BE_MONEY: Final = frozenset({"count", "number", "cumulative", "stock"})
 _OF_UNITS: Final = frozenset({"amount", "number", "price"})
 """Roles that a line beside the table may say to be in thousands."""
 _FROM_AND_TO: Final = frozenset(
@@ -195,7 +203,8 @@ class _Looked:
         }
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
-        meanings = _with_ages_of_cohorts(meanings)
+        meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
+        meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
@@ -416,23 +425,31 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     codes = columns_of_codes(
         amounts, [name for name, meaning in meanings.items() if meaning.role == "currency"], grid.columns
     )
+    amounts, codes = with_proven_currencies(amounts, codes, cells)
     stated = _stated_currencies(amounts, looked, codes) if isinstance(currency, str) else {}
     money: dict[str, OfMoney] = {}
     for name, meaning in amounts.items():
         argument = meaning.details.get("named currency") or (
-            currency.get(name) if isinstance(currency, Mapping) else None if name in stated else currency
+            currency.get(name)
+            if isinstance(currency, Mapping)
+            else None
+            if name in stated or "proven" in meaning.details
+            else currency
         )
         if argument is None and name in grid.receipt.asked.metrics:
             argument = "USD"  # a frame of the service
         is_stated = argument is None and name in stated
         money[name] = stated[name] if is_stated else currencies_of_column(name, meaning, cells, grid, codes, argument)
+    doubtful = _currencies_of_numbers(looked, amounts, given.get("how", ()))
     texts = {
         name: cells[name].numbers
         for name, meaning in meanings.items()
         if meaning.role in MEASURES and not cells[name].is_typed
     }
     whole = {
-        name: meanings[name].role in ("count", "rank", "distinct") and _unit(cells[name], meanings[name]).scale == 1
+        name: meanings[name].role in ("count", "rank", "distinct")
+        and meanings[name].concept != MEASURED
+        and _unit(cells[name], meanings[name]).scale == 1
         for name in texts
     }
     whole |= {name: whole[name] or money[name].is_whole for name in texts if meanings[name].role == "amount"}
@@ -441,7 +458,8 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     marks, problems, notes = decimal_mark(texts, whole, grid.separator, mark, of_units)
     for name in [name for name in problems if name in money and _may_lack_decimals(texts[name], money[name])]:
         problems[name] = money[name].problem or problems[name]  # ￥68,000: a yen has no decimals, a yuan has
-    problems |= {name: _unlike_marks(cells[name], grid) for name in problems if texts[name].are_unlike}
+    unlike = [name for name in texts if texts[name].are_unlike and (name in problems or _marks_by_unit(texts[name]))]
+    problems |= {name: _unlike_marks(cells[name], grid) for name in unlike}
     periods = periods_of(grid, meanings, cells, given.get("leave_out", ()), given.get("days"))
     columns = []
     for name, meaning in meanings.items():
@@ -456,6 +474,8 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             column = replace(
                 column, currencies=found, evidence=(*column.evidence, *evidence), money_problem=money_problem
             )
+        elif name in doubtful and (cells[name].has_units or not cells[name].is_whole):
+            column = replace(column, currencies=doubtful[name])
         unit = _unit(cells[name], meaning)
         if unit.scale != 1:
             says = Evidence(f"times {unit.scale:g}", "header" if unit.word else meaning.evidence.where, unit.word)
@@ -475,7 +495,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         else column
         for column in columns
     ]
-    columns = _with_kinds(columns, answered)
+    columns = _with_units(_with_kinds(columns, answered), meanings)
     columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
@@ -515,6 +535,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *grid.notes,
             *_notes_on_days(periods, grid, meanings),
             *notes,
+            *_notes_on_counts(columns, doubtful, given),
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
@@ -610,6 +631,52 @@ def _stated_currencies(
     }
     stated = {name: found for name, found in money.items() if found.problem is None and found.currencies is not None}
     return stated if len(stated) < len(money) else {}
+
+
+def _currencies_of_numbers(
+    looked: _Looked, amounts: Mapping[str, Meaning], put_together: Collection[str]
+) -> dict[str, Series[Any]]:
+    """Return the currencies of numbers that may be money in several, whatever role an argument gives them.
+
+    Numbers of no known role matter if an argument says how they are *put_together*.
+    """
+    meanings, cells, grid = looked.meanings, looked.cells, looked.grid
+    numbers = {
+        name: meaning
+        for name, meaning in meanings.items()
+        if meaning.role in _MAY_BE_MONEY
+        and (meaning.role == "cumulative" or meaning.evidence.where == "the argument" or name in put_together)
+        and (meaning.role != "count" or meaning.evidence.where == "the argument")
+        and cells[name].is_number
+        and (cells[name].has_units or not is_no_money(name))
+    }
+    currencies = [name for name, meaning in meanings.items() if meaning.role == "currency"]
+    codes = columns_of_codes({**amounts, **numbers}, currencies, grid.columns) if numbers else {}
+    found = {}
+    for name, meaning in numbers.items():
+        said = None
+        if codes[name] or cells[name].has_units:
+            said = currencies_of_column(name, meaning, cells, grid, codes, None).currencies
+        if (said is None or not said.nunique()) and cells[name].has_units:  # $ beside €
+            units = np.append(cells[name].numbers.units, "")[cells[name].codes]
+            said = Series(units, dtype="str").where(units != "")
+        if said is not None and said.nunique() > 1:
+            found[name] = said
+    return found
+
+
+def _notes_on_counts(
+    columns: Sequence[OutsideColumn], currencies: Mapping[str, Series[Any]], given: Mapping[str, Any]
+) -> list[str]:
+    """Return notes on whole numbers that an argument adds up, and that may be money in several *currencies*."""
+    notes = []
+    for column in columns:
+        if column.name not in currencies or column.currencies is not None:
+            continue
+        if column.role == "count" or given.get("how", {}).get(column.name) == "sum":
+            codes = " and ".join(sorted(currencies[column.name].dropna().unique())[:_MOST_CODES])
+            notes.append(f"{column.name} adds up rows of {codes}: {money_roles(column).removesuffix(', ')}")
+    return notes
 
 
 def _is_money_rate(meaning: Meaning, column_cells: ColumnCells) -> bool:
@@ -781,6 +848,35 @@ def _with_ages_of_cohorts(meanings: dict[str, Meaning]) -> dict[str, Meaning]:
     return found
 
 
+def _with_plans_and_actuals(meanings: dict[str, Meaning], grid: Grid) -> dict[str, Meaning]:
+    """Return *meanings* with numbers called nothing but Planned and Actual as amounts, where a sheet has a currency.
+
+    Its name says it, or a line beside the table. The days of such a column may stand in its header: Oct 2026 Plan.
+    """
+    found, code = dict(meanings), None
+    for name, known in meanings.items():
+        if known.role != "number" or known.evidence.where != "cells" or (kind := _plan_or_actual(name)) is None:
+            continue
+        code = code or currency_beside(grid)
+        if code is not None:
+            evidence = Evidence("amount", "header, in a table of money", code)
+            found[name] = Meaning("amount", evidence, "planned" if kind == "planned" else "")
+    return found
+
+
+def _plan_or_actual(name: str) -> str | None:
+    """Return whether a header is nothing but a plan or what was, with its days; None if it is something else."""
+    folded = folded_header(name)
+    planned = [phrase for concept, phrase, _ in concepts_in(folded) if concept.name == "planned"]
+    for phrase in planned:
+        folded = folded.replace(phrase, " ", 1)
+    words = [word for word in folded.split() if not re.search(r"\d", word) and not date_words().month.fullmatch(word)]
+    rest = [word for word in words if word not in ACTUAL]
+    if rest or not (planned or words):
+        return None
+    return "planned" if planned else "actual"
+
+
 def _grows_with(price: ColumnCells, count: ColumnCells) -> bool:
     """Return whether rows with more of a count have a higher price, by the correlation of their ranks."""
     both = pd.DataFrame({"price": price.likely_numbers, "count": count.likely_numbers})
@@ -946,6 +1042,17 @@ def _numbers(
     return Series(distinct[column_cells.codes]), problem
 
 
+def _marks_by_unit(numbers: WrittenNumbers) -> dict[str, Mark]:
+    """Return the mark beside each currency, where each has one and they differ: £1,800 and 1.550 €."""
+    marks: dict[str, set[Mark]] = {}
+    for mark in MARKS:
+        has = np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False))
+        for unit in np.unique(numbers.units[numbers.is_number & has]).tolist():
+            marks.setdefault(unit, set()).add(mark)
+    is_one = "" not in marks and all(len(used) == 1 for used in marks.values())
+    return {unit: min(used) for unit, used in marks.items()} if is_one and len(set().union(*marks.values())) > 1 else {}
+
+
 def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
     """Return the exception for numbers of two decimal marks, with the row where they change, which no mark reads."""
     numbers, codes = column_cells.numbers, column_cells.codes
@@ -953,6 +1060,13 @@ def _unlike_marks(column_cells: ColumnCells, grid: Grid) -> BadQuery:
     has = [
         np.append(np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False)), False) for mark in MARKS
     ]
+    if by_unit := _marks_by_unit(numbers):
+        shown = " and ".join(f"{mark!r} beside {unit}" for unit, mark in by_unit.items())
+        uses = [np.asarray(pc.fill_null(pc.match_substring(numbers.bodies, mark), False)) for mark in by_unit.values()]
+        firsts = [int(((numbers.units == unit) & used).argmax()) for unit, used in zip(by_unit, uses, strict=True)]
+        texts = [column_cells.texts[place] for place in firsts]
+        rule = f"have {shown}, each currency its own mark: no decimal= reads all; write one mark in {grid.source}"
+        return BadQuery(column_cells.name, texts, rule)
     only = {mark: fits[mark] & ~fits[other] for mark, other in zip(MARKS, reversed(MARKS), strict=True)}
     is_split = all(mask.any() for mask in only.values())
     if not is_split:  # 1.250 and 1,250
@@ -1088,19 +1202,34 @@ def _in_unit_of_amounts(
 
 
 def _with_currencies_of_rates(columns: Sequence[OutsideColumn]) -> list[OutsideColumn]:
-    """Return *columns*; an amount of no known currency has the currency of a rate that it proves: eCPM (R$)."""
+    """Return *columns*; an amount of no known currency has the one that a rate proves.
+
+    That is the currency of the rate, eCPM (R$), or of the other amount of a ROAS.
+    """
+    known = {
+        column.name: column
+        for column in columns
+        if column.role in ("amount", "rate") and column.currency is not None and column.money_problem is None
+    }
+    amounts = {column.name for column in columns if column.role == "amount"}
     said: dict[str, dict[str, OutsideColumn]] = {}
     for rate in columns:
-        is_quotient = rate.role == "rate" and isinstance(rate.weight, ColumnQuotient)
-        if is_quotient and rate.currency is not None and rate.money_problem is None:
-            said.setdefault(rate.weight.numerator, {})[rate.currency] = rate  # type: ignore[union-attr]
+        if rate.role != "rate" or not isinstance(rate.weight, ColumnQuotient):
+            continue
+        above, below = rate.weight.numerator, rate.weight.denominator
+        is_of_amounts = {above, below} <= amounts
+        if is_of_amounts and all(said_by.where != "its cells" for said_by in rate.evidence):
+            continue
+        for name, other in ((above, below), (below, above)) if is_of_amounts else ((above, rate.name),):
+            if (witness := known.get(other)) is not None:
+                said.setdefault(name, {})[str(witness.currency)] = witness
     found = []
     for column in columns:
-        rates = said.get(column.name, {})
-        if column.role == "amount" and column.currencies is None and len(rates) == 1:
-            ((code, rate),) = rates.items()
-            evidence = (*column.evidence, Evidence(code, "the currency of", rate.name))
-            column = replace(column, currencies=rate.currencies, evidence=evidence, money_problem=None)
+        witnesses = said.get(column.name, {})
+        if column.role == "amount" and column.currencies is None and len(witnesses) == 1:
+            ((code, witness),) = witnesses.items()
+            evidence = (*column.evidence, Evidence(code, "the currency of", witness.name))
+            column = replace(column, currencies=witness.currencies, evidence=evidence, money_problem=None)
         found.append(column)
     return found
 
@@ -1130,6 +1259,15 @@ def _with_kinds(columns: list[OutsideColumn], answered: Collection[str]) -> list
             column = replace(column, kinds=charts[0])
         found.append(column)
     return found
+
+
+def _with_units(columns: Sequence[OutsideColumn], meanings: Mapping[str, Meaning]) -> list[OutsideColumn]:
+    """Return *columns*; a count in units that differ by row is of several things by the column that has them."""
+    units = {name: meanings[name].details["unit"] for name in meanings if "unit" in meanings[name].details}
+    several = {column.name for column in columns if column.values.nunique() > 1}
+    return [
+        replace(column, kinds=units[column.name]) if units.get(column.name) in several else column for column in columns
+    ]
 
 
 def are_charts(column: OutsideColumn) -> bool:
@@ -1261,16 +1399,23 @@ def _are_of_events(name: str, looked: _Looked) -> bool:
 
 
 def _without_merged_cells(looked: _Looked) -> _Looked:
-    """Return a table with days filled from above where cells were merged."""
+    """Return a table with days filled from above where cells were merged, both ends of a period or none."""
     grid, cells, meanings = looked.grid, looked.cells, looked.meanings
-    table, notes = grid.cells, []
+    fillable = {}
     for place, name in enumerate(grid.columns):
-        codes = cells[name].codes
         if meanings[name].role in ("day", "start", "end") and not _are_of_events(name, looked):
             keys = [other for other in grid.columns[:place] if meanings[other].role in KEYS]
-            filled = filled_down(codes, [cells[other].codes for other in keys if not cells[other].is_typed])
-            if filled is not None:
-                column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), cells[name].distinct)
-                table = table.set_column(place, name, column)
-                notes.append(f"empty cells of {name} have the value above them")
+            before = [cells[other].codes for other in keys if not cells[other].is_typed]
+            if (filled := filled_down(cells[name].codes, before)) is not None:
+                fillable[name] = filled
+    table, notes = grid.cells, []
+    for name, filled in fillable.items():
+        ends = [other for other, meaning in meanings.items() if meaning.role in ("start", "end") and other != name]
+        if meanings[name].role in ("start", "end") and any(
+            other not in fillable and np.array_equal(cells[other].codes < 0, cells[name].codes < 0) for other in ends
+        ):
+            continue
+        column = pa.DictionaryArray.from_arrays(pa.array(filled, mask=filled < 0), cells[name].distinct)
+        table = table.set_column(grid.columns.index(name), name, column)
+        notes.append(f"empty cells of {name} have the value above them")
     return replace(looked, grid=replace(grid, cells=table, notes=(*grid.notes, *notes))) if notes else looked
