@@ -223,7 +223,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, blank = with_repeated_keys(grid, given.get("roles", {}))
-    grid, wide = reshaped(grid, vendor)
+    grid, wide = reshaped(grid, vendor, keeps_totals=given.get("totals") == "keep")
     day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
     stated = wide | _stated_roles(given.get("roles", {}), grid)
     totals_by_day = stated_totals(given.get("cumulative", ()), grid.columns, grid.source)
@@ -247,6 +247,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     named = () if isinstance(totals, str) else totals
     found = find_totals(looked.grid, looked.meanings, looked.cells, named, leave)
     found, hidden = _totals_of_seen_rows(looked, found, named, leave)
+    found = _totals_of_all_headers(looked, found)
     problems = {**hidden, **problems}
     larger = {name: whole for name, whole in found.larger.items() if name not in leave}
     if totals != "keep":
@@ -299,6 +300,13 @@ def _totals_of_seen_rows(
     rule += "are without: "
     rule += f"leave_out={ {HIDDEN: ['yes']}!r} leaves out what is hidden, leave_out={ {HIDDEN: []}!r} counts it"
     return found._replace(mask=mask), {name: BadQuery(name, UNSET, rule) for name in grid.columns}
+
+
+def _totals_of_all_headers(looked: _Looked, found: TotalRows) -> TotalRows:
+    """Return the rows that add up others, also under headers of days where such a row of a file has no amounts."""
+    numbers = summands_of(looked.meanings, looked.cells).values()
+    is_empty = np.logical_and.reduce([np.isnan(values) for values in numbers]) if numbers else found.mask
+    return found._replace(mask=found.mask | (is_empty & np.isin(looked.grid.rows, looked.grid.rows[found.mask])))
 
 
 def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
