@@ -1,6 +1,7 @@
 """Reader of JSON: flat objects, one a line or all in one array, are the rows of a table.
 
-A list of plain values is a cell: its only value, or the text of all. Objects within objects have no columns of their own; the refusal has the code that gives them some.
+A list of plain values is a cell: its only value, or the text of all. Objects within objects have no columns of their
+own; the refusal has the code that gives them some.
 """
 
 from __future__ import annotations
