@@ -94,10 +94,10 @@ def joined_headers(
             if cell:
                 before, last = cell, max(merged.get(place, place), between.get(place, place))
                 is_over = last > place
-            is_inside = place <= last and is_over
-            before = before if cell or is_inside or is_equal[place] else ""
+            is_inside = bool(name) and place <= last and is_over
+            before = before if cell or place <= last or is_equal[place] else ""
             is_named = is_equal[place] or is_inside or not name
-            joined.append(f"{before} {name}".strip() if is_named else name)
+            joined.append(f"{before} {name}".strip() if is_named and (name or cell) else name)
         names, used = joined, used + 1
     return names, used
 

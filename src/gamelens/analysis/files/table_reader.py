@@ -247,7 +247,10 @@ def _code_of(grid: Grid, places: Sequence[int], sheet: str | None, encoding: str
         arguments += [f"header={grid.header_row - 1}", *([] if grid.separator is None else ["skip_blank_lines=False"])]
     arguments += [f"usecols={[*places]}", "keep_default_na=False", 'na_values=[""]']
     kind = "excel" if grid.separator is None else "csv"
-    return f'pd.read_{kind}({", ".join(arguments)}).dropna(how="all")'
+    names = [grid.columns[place] for place in places]  # with those above them, which may have the currency
+    is_joined = all(names) and len({*names}) == len(names) and len({*grid.columns}) > 1
+    named = f".set_axis({names!r}, axis=1)" if is_joined else ""
+    return f"pd.read_{kind}({', '.join(arguments)}){named}.dropna(thresh={_FEWEST_BESIDE})"
 
 
 def _begins_anew(grid: Grid, place: int) -> bool:

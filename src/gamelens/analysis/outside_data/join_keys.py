@@ -23,6 +23,7 @@ from pandas.api.types import is_datetime64_any_dtype, is_float_dtype, is_integer
 from gamelens.analysis.ads.canonical_names import NameKind, bare_name, canonical_name, says_nothing
 from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.outside_data.roles import MEASURES, Role
+from gamelens.analysis.outside_data.row_periods import step_of_days
 from gamelens.errors import BadQuery
 
 On = str | Sequence[str] | Mapping[str, str]
@@ -132,10 +133,17 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
             pairs[left] = found[0]
             taken |= {role} if role else set()
     if not pairs:
-        keys = [name for name in names if name in _KEYS or is_datetime64_any_dtype(frame[name])]
-        keys += [name for name in names if not is_numeric_dtype(frame[name])]
-        rule = f'has no column that means one of the frame: name a pair with on={{"{[*keys, *names][0]}": "..."}}'
-        rule += ', or who is paid in every row with network="..."' if PUBLISHER in frame else ""
+        keys = [name for name in names if name in _KEYS]
+        keys += [
+            name for name in names if not is_numeric_dtype(frame[name]) and not is_datetime64_any_dtype(frame[name])
+        ]
+        steps = [f'name a pair with on={{"{keys[0]}": "..."}}'] if keys else []
+        if "timestamp" in names:
+            steps.append(step_of_days(table.grid) or 'say the days of all rows, such as days="2026-10"')
+            steps.append('name a column of days with roles={"...": "day"}')
+        steps += ['who is paid in every row with network="..."'] if PUBLISHER in frame else []
+        steps = steps or [f'name a pair with on={{"{names[0]}": "..."}}']
+        rule = "has no column that means one of the frame: " + ", or ".join(steps)
         raise BadQuery("other", table.source, rule, [column.name for column in table.columns])
     return pairs
 

@@ -63,7 +63,7 @@ from gamelens.analysis.outside_data.roles import (
     units_among,
     vendor_of,
 )
-from gamelens.analysis.outside_data.row_periods import Periods, day_column, periods_of, step_of_name
+from gamelens.analysis.outside_data.row_periods import Periods, day_column, day_in_lines, periods_of, step_of_days
 from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
 from gamelens.analysis.outside_data.rows.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.rows.repeated_keys import FILLED_DOWN, with_repeated_keys
@@ -569,8 +569,10 @@ def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
         notes.append(f"no day in {grid.rows_text(has_none)}")
     has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
-    if periods.length is None and periods.problem is None and has_measures and (step := step_of_name(grid.source)):
-        notes.append(f"no column and no line has a day: {step}")
+    if periods.length is None and periods.problem is None and has_measures and (step := step_of_days(grid)):
+        has_line = day_in_lines(grid) is not None
+        none = "no column has a day, and the one of a line may be when it was written"
+        notes.append(f"{none if has_line else 'no column and no line has a day'}: {step}")
     return notes
 
 
