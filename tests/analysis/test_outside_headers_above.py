@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import openpyxl
-import pandas as pd
 import pytest
 
 import gamelens as gl
@@ -24,7 +23,7 @@ ROWS = [
 ]
 
 
-def _workbook(path: Path, rows: list[tuple[object, ...]], *merged: str) -> Path:
+def _workbook(path: Path, rows: Sequence[tuple[object, ...]], *merged: str) -> Path:
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(row)
@@ -54,7 +53,7 @@ def test_amounts_below_a_month_stand_beside_this_month_alone(tmp_path: Path) -> 
     path = _workbook(tmp_path / "plan.xlsx", ROWS, "B1:C1", "D1:F1")
     months = tidy_frame(
         "new_users",
-        timestamp=pd.to_datetime(["2026-07-01", "2026-08-01", "2026-09-01"], utc=True),
+        timestamp=["2026-07-01", "2026-08-01", "2026-09-01"],
         country_code=["CH"] * 3,
         new_users=[1, 2, 3],
     )

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import openpyxl
-import pandas as pd
 import pytest
 
 import gamelens as gl
@@ -32,7 +31,7 @@ PIVOT = [
 ]
 
 
-def _sheet(path: Path, rows: list[tuple[object, ...]]) -> Path:
+def _sheet(path: Path, rows: Sequence[tuple[object, ...]]) -> Path:
     book = openpyxl.Workbook()
     for row in rows:
         book.active.append(row)
@@ -70,7 +69,7 @@ def test_cost_of_a_pivot_stands_beside_its_month_alone(tmp_path: Path) -> None:
     path = _sheet(tmp_path / "pivot.xlsx", PIVOT)
     months = tidy_frame(
         "new_users",
-        timestamp=pd.to_datetime(["2026-05-01", "2026-06-01", "2026-07-01"], utc=True),
+        timestamp=["2026-05-01", "2026-06-01", "2026-07-01"],
         install_publisher=["Moloco"] * 3,
         new_users=[7, 10, 20],
     )

@@ -51,7 +51,8 @@ _FORMS: Final = tuple(
     )
 )
 _WHOLE: Final = re.compile(
-    r"(?P<first>.*?\S) ?(?: - | : |->|\.\.+|[–—~～〜→]| to | through | thru | bis | au | hasta | al | até |[/:](?=\d{4}-))"
+    r"(?P<first>.*?\S) ?(?: - | : |->|\.\.+|[–—~～〜→]| to | through | thru | bis | au | hasta | al | até "
+    r"|[/:](?=\d{4}-))"
     r" ?(?P<last>\S.*)"
 )
 _LONGEST: Final = 31  # days
