@@ -215,7 +215,7 @@ def _lookup(text: str, kind: str, given: OwnNames) -> tuple[str | None, str | No
 def _listed(text: str, kind: str) -> tuple[str | None, str | None] | None:
     """Return the name or the reason that the table has for *text*, None if it has neither."""
     if kind == "country":
-        if says_nothing(text, kind):
+        if says_nothing(text, "country"):
             return None, NOT_REPORTED
         code = _country(text)
         return (code, None) if code else None

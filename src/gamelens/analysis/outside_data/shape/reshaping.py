@@ -103,7 +103,7 @@ def reshaped(grid: Grid, vendor: Vendor | None, *, keeps_totals: bool = False) -
 
 def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
     """Return *grid* with a row for each day that is a header, alone or beside a measure."""
-    headers = {name: parts for name in grid.columns if (parts := _measure_and_day(name)) is not None}
+    headers = {name: pair for name in grid.columns if (pair := _measure_and_day(name)) is not None}
     days = [name for name in grid.columns if is_day(name)]
     without_year = [name for name in grid.columns if is_day_without_year(name)]
     is_sure = len(without_year) >= _FEWEST_WITHOUT_YEAR or all(map(is_range, without_year))
@@ -122,7 +122,7 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     value = next((line for line in (corner, *grid.above) if line and _measures(line)), None) or "value"
     matches = {name: (value, name) for name in days}
     if len(days) < _FEWEST_DAYS:
-        matches = {name: parts for name, parts in headers.items() if name in numbers}
+        matches = {name: pair for name, pair in headers.items() if name in numbers}
     if len({day for _, day in matches.values()}) < _FEWEST_DAYS:
         return grid, {}
     others = [name for name in grid.columns if name not in matches and name not in sums]
