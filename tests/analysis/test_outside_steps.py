@@ -27,8 +27,8 @@ def _chart(title: str) -> str:
 @pytest.mark.parametrize("title", TITLES)
 def test_day_of_a_line_is_named_and_not_denied(file: WriteFile, title: str) -> None:
     table = gl.read_table(file(_chart(title), "chart.tsv"))
-    note = next(note for note in table.notes if "has a day" in note)
-    assert "no line has a day" not in note
+    note = next(note for note in table.notes if "days=" in note)
+    assert note.startswith("no column says its days, and the day of a line may be when it was written: ")
     assert f'days="2026-07-14" takes the day of the line {title!r}' in note
 
 
@@ -38,6 +38,11 @@ def test_ranks_are_of_the_day_of_their_title(file: WriteFile, title: str) -> Non
     assert table.period == "day"
     assert {f"{day:%Y-%m-%d}" for day in table.starts} == {"2026-07-14"}
     assert any(note == f"all rows are of 2026-07-14, by the line {title!r}" for note in table.notes)
+
+
+def test_day_when_a_bill_is_due_is_no_step(file: WriteFile) -> None:
+    table = gl.read_table(file("Zahlbar bis: 2026-08-14\n\nLand\tKosten (EUR)\nAT\t3\nCH\t9\nPL\t4\n", "bill.tsv"))
+    assert not any("2026-08-14" in note and "days=" in note for note in table.notes)
 
 
 def test_join_of_a_table_without_days_names_the_argument_that_gives_them(file: WriteFile) -> None:

@@ -288,6 +288,8 @@ def day_in_lines(grid: Grid) -> tuple[date, str] | None:
     """Return the only day that lines beside the table have, and its line: it may be the one of an export."""
     found: dict[date, str] = {}
     for line in grid.above:
+        if _OF_BILLS.search(folded_header(line)):  # when it is due
+            continue
         text = line.strip(" \"'※*")
         begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|(]+", text))][:_MOST_WORDS]
         reads = (_read_in_line(text[begin:].strip("()[] ."), grid.source) for begin in begins)
@@ -307,19 +309,19 @@ def step_of_days(grid: Grid) -> str:
 
 
 def _of_snapshot(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
-    """Return the day of ranks, rates or stocks in a line beside them or in the name of their file.
+    """Return the day of ranks, rates or stocks in the name of their file or in a line beside them.
 
     Amounts may have been exported on it.
     """
     measures = {meaning.role for meaning in meanings.values()} & MEASURES
     if not measures or not measures <= _OF_SNAPSHOTS:
         return None
-    if (found := day_in_lines(grid)) is not None:
-        day, said = found
-        evidence, note = Evidence("day", "a line beside the table", said), f"by the line {said!r}"
-    elif len(days := days_in_name(grid.source)) == 1:
+    if len(days := days_in_name(grid.source)) == 1:
         day, evidence = days[0], Evidence("day", "the name of the file", grid.source)
         note = f"by the name of {grid.source}"
+    elif (found := day_in_lines(grid)) is not None:
+        day, said = found
+        evidence, note = Evidence("day", "a line beside the table", said), f"by the line {said!r}"
     else:
         return None
     periods = _of_all(grid, np.datetime64(day, "D"), np.datetime64(day, "D") + _DAY, grid.source)
