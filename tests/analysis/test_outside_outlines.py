@@ -127,3 +127,19 @@ def test_totals_that_are_kept_stay_rows(file: WriteFile) -> None:
 def test_countries_without_a_column_that_adds_them_up_stay_columns(file: WriteFile, total: str) -> None:
     table = gl.read_table(file(f"Game,US,GB,JP,{total}\nMoon Farm,3,7,1,3\nHarbor Tale,9,2,4,5\nTile Cove,8,1,2,2\n"))
     assert {"US", "GB", "JP"} <= {column.name for column in table.columns}
+
+
+def test_years_above_months_are_their_years(file: WriteFile) -> None:
+    """Months of two years have the same names."""
+    lines = ["Row Labels,Sum of Spend (USD)", "2025,30", "Dez,30", "Moloco,10", "Vungle,20", "2026,24"]
+    lines += ["Mai,15", "Moloco,7", "Vungle,8", "Dez,9", "Moloco,4", "Vungle,5", "Grand Total,54", ""]
+    table = gl.read_table(file("\n".join(lines)))
+    found = table.frame.groupby(table.frame["day"].dt.strftime("%Y-%m"))["Sum of Spend (USD)"].sum()
+    assert found.to_dict() == {"2025-12": 30, "2026-05": 15, "2026-12": 9}
+
+
+def test_years_above_months_that_are_the_rows(file: WriteFile) -> None:
+    lines = ["Row Labels,Sum of Spend (USD)", "2025,30", "Nov,10", "Dec,20", "2026,24", "Jan,15", "Feb,9", ""]
+    table = gl.read_table(file("\n".join(lines)))
+    assert [f"{day:%Y-%m}" for day in table.starts] == ["2025-11", "2025-12", "2026-01", "2026-02"]
+    assert table.period == "month"

@@ -107,6 +107,8 @@ def _level(numbers: Floats, rounding: Floats) -> tuple[list[int], list[int], int
     several = place = 0
     while place < len(numbers) - 1:
         length = _run(numbers, place, rounding)
+        if length == 1 and _run(numbers, place + 1, rounding) >= _FEWEST_BELOW:
+            length = 0  # a year of one month, which adds up networks: the month first
         if length:
             tops.append(place)
             below += range(place + 1, place + 1 + length)

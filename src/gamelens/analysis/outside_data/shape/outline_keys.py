@@ -5,6 +5,7 @@ Months above networks above countries stand in one column. Each level becomes a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -28,6 +29,7 @@ from gamelens.analysis.outside_data.rows.outline_rows import outline_levels
 from gamelens.analysis.outside_data.shape.named_days import is_day, is_day_without_year
 from gamelens.analysis.outside_data.words.total_words import PART, TOTAL, TOTAL_AT_ONE_END
 
+_YEAR: Final = re.compile(r"20\d\d")
 _FEWEST_GROUPS: Final = 2  # that tell nothing but by their sums
 _MOST_SHOWN: Final = 5
 _KINDS: Final[dict[Role, tuple[NameKind, ...]]] = {
@@ -59,6 +61,7 @@ def with_keys_of_outline(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:
         return grid, {}
     way, levels = found
     names = np.array(texts, dtype=object)[codes[is_row]]
+    names = _with_years(names, levels, way)
     kinds = [_kind(names[levels == level]) for level in range(levels.max() + 1)]
     is_told = all(kinds[1:]) and len({*kinds}) == len(kinds)
     if _are_measures_or_parts(names, levels) or not (is_told or (levels == 1).sum() >= _FEWEST_GROUPS):
@@ -81,11 +84,26 @@ def with_keys_of_outline(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:
             f"{grid.rows_text(mask)} ({shown}) are the sums of the rows {'below' if way == 1 else 'above'} them, "
             f"as in a pivot table, and are left out: their names are the column {name} of these"
         )
-    plain = pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(texts[:-1], pa.string()))
-    grid = replace(grid, cells=grid.cells.set_column(0, label, plain.cast(pa.string()).dictionary_encode()))
+    labels = np.array([*texts[:-1], None], dtype=object)[codes]  # the last for none
+    labels[is_row] = names
+    plain = pa.array(labels, pa.string()).dictionary_encode()
+    grid = replace(grid, cells=grid.cells.set_column(0, label, plain))
     is_sum = np.zeros(len(codes), dtype=bool)
     is_sum[is_row] = levels > 0
     return grid.filtered(~is_sum, *notes), made
+
+
+def _with_years(names: NDArray[np.object_], levels: NDArray[np.int64], way: int) -> NDArray[np.object_]:
+    """Return *names* with the year of the row that they are below, where these are months or days without one."""
+    found = names.copy()
+    for level in range(1, int(levels.max()) + 1):
+        if not all(map(_YEAR.fullmatch, names[levels == level])):
+            continue
+        years = _above(names[::way], levels[::way], level)[::way]
+        for at in np.flatnonzero(levels < level):
+            if years[at] and not is_day(names[at]) and is_day(f"{names[at]} {years[at]}"):
+                found[at] = f"{names[at]} {years[at]}"
+    return found
 
 
 def _levels(values: NDArray[np.float64], way: int) -> NDArray[np.int64] | None:
