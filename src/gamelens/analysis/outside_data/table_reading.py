@@ -571,6 +571,8 @@ def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]
     has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
     if periods.length is None and periods.problem is None and has_measures and (step := step_of_days(grid)):
         has_line = day_in_lines(grid) is not None
+        if has_line and any(meaning.role in ("amount", "count") for meaning in meanings.values()):  # of an export
+            return notes
         none = "no column says its days, and the day of a line may be when it was written"
         notes.append(f"{none if has_line else 'no column and no line says its days'}: {step}")
     return notes
