@@ -253,3 +253,74 @@ def test_keys_of_objects_are_names_and_days(
     assert table.frame["spend"].sum() == spend
     assert {*names} <= {column.role for column in table.columns}
     assert (table.column("spend").currency == "EUR") == ("EUR" in json.dumps(whole))
+
+
+def _campaigns() -> dict[str, Any]:
+    """Return an answer with lists of plain values beside lists of rows, and amounts with their currency."""
+
+    def money(amount: float) -> dict[str, Any]:
+        return {"value": amount, "currencyCode": "CHF"}
+
+    items = [
+        {
+            "setup": {"title": f"Tale {at}", "markets": markets, "bid": money(2), "tags": ["new", "test"]},
+            "sums": {"spend": money(7 * at), "views": 9},
+            "series": [{"day": f"2026-07-0{day}", "spend": money(at * day), "views": 3 * day} for day in (1, 2)],
+        }
+        for at, markets in ((1, ["AT"]), (2, ["CH"]), (3, ["PL"]))
+    ]
+    whole = {"sums": {"spend": money(18), "views": 27}, "places": ["feed", "story"], "unit": ["hour"]}
+    return {"answer": {"items": items, "whole": whole}, "paging": {"next": None, "left": 0, "size": 3}}
+
+
+def test_lists_of_plain_values_are_columns(tmp_path: Path) -> None:
+    """One value is this value, several are a text."""
+    table = _opened(_written(tmp_path, "report.json", json.dumps(_campaigns())))
+    frame = table.frame
+    assert table.column("setup.markets").role == "country"
+    assert frame.groupby("setup.markets", observed=True)["spend.value"].sum().to_dict() == {"AT": 3, "CH": 6, "PL": 9}
+    assert frame["setup.tags"].unique().tolist() == ["new, test"]
+    assert frame["answer.whole.places"].unique().tolist() == ["feed, story"]
+    assert table.column("spend.value").currency == "CHF"
+
+
+def test_refusal_names_all_that_its_code_drops(tmp_path: Path) -> None:
+    """An object that is dropped as a whole once; currencies of its amounts with it."""
+    path = _written(tmp_path, "report.json", json.dumps(_campaigns()))
+    dropped = "'answer.whole.sums', 'paging', 'answer.items.setup.bid', 'answer.items.sums'"
+    with pytest.raises(BadQuery, match=re.escape(f"(nor has what stands once for several rows, {dropped})")) as refused:
+        gl.read_table(path)
+    assert "'currencyCode'" not in refused.value.rule
+
+
+def test_refusal_names_what_stands_beside_the_first_of_several_lists(tmp_path: Path) -> None:
+    whole = {"days": [{"day": "2026-07-01", "cost": 3}], "games": [{"title": "Tale"}], "currency": "CHF", "cost": 3}
+    with pytest.raises(BadQuery, match=r"nor has what stands once for several rows, 'currency', 'cost'\)"):
+        gl.read_table(_written(tmp_path, "report.json", json.dumps(whole)))
+
+
+def test_currency_of_totals_is_kept_where_rows_name_none(tmp_path: Path) -> None:
+    whole = {"rows": [{"day": "2026-07-01", "spend": 3}], "totals": {"spend": 3, "currency": "CHF"}}
+    table = _opened(_written(tmp_path, "report.json", json.dumps(whole)))
+    assert table.frame["totals.currency"].tolist() == ["CHF"]
+
+
+@pytest.mark.parametrize("form", ["lines", "array", "frame"])
+def test_rows_with_lists_of_plain_values_are_flat(tmp_path: Path, form: str) -> None:
+    rows = [
+        {"day": "2026-07-01", "geo": ["AT"], "cost_usd": [3.5], "tags": ["a", "b"]},
+        {"day": "2026-07-02", "geo": ["CH"], "cost_usd": [4], "tags": []},
+    ]
+    text = _lines(rows) if form == "lines" else json.dumps(rows)
+    table = gl.read_table(pd.DataFrame(rows) if form == "frame" else _written(tmp_path, "rows.json", text))
+    assert table.column("geo").role == "country"
+    assert table.frame["geo"].tolist() == ["AT", "CH"]
+    assert table.frame["cost_usd"].tolist() == [3.5, 4]
+    assert table.frame["tags"].isna().tolist() == [False, True]
+
+
+def test_lists_of_one_object_are_still_its_columns(tmp_path: Path) -> None:
+    table = _opened(
+        _written(tmp_path, "columns.json", json.dumps({"day": ["2026-07-01", "2026-07-02"], "cost": [3, 4]}))
+    )
+    assert table.frame["cost"].tolist() == [3, 4]

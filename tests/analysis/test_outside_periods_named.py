@@ -113,3 +113,22 @@ def test_the_days_of_a_service_are_no_days_of_its_bill(file: WriteFile, paper: s
     table = gl.read_table(file("\n".join([f"line,service_start,service_end,cost_usd,{paper},due_date (2)", *rows, ""])))
     assert table.period == "period"
     assert table.starts.dt.strftime("%m-%d").tolist() == ["10-01", "10-12"]
+
+
+@pytest.mark.parametrize("header", ["week", "Zeitraum", "when"])
+@pytest.mark.parametrize(
+    "ranges",
+    [
+        ("2026-06-29 : 2026-07-05", "2026-07-06 : 2026-07-12"),
+        ("2026-06-29:2026-07-05", "2026-07-06:2026-07-12"),
+        ("2026-06-29..2026-07-05", "2026-07-06..2026-07-12"),
+        ("29.06.2026 : 05.07.2026", "06.07.2026 : 12.07.2026"),
+        ("Jun 29 → Jul 5, 2026", "Jul 6 → Jul 12, 2026"),
+        ("Jun 29 through Jul 5, 2026", "Jul 6 through Jul 12, 2026"),
+    ],
+)
+def test_ranges_with_other_signs_between_their_days(file: WriteFile, ranges: tuple[str, str], header: str) -> None:
+    text = f'{header};Cost (USD)\n"{ranges[0]}";3\n"{ranges[1]}";4\n"{ranges[0]}";5\n'
+    table = gl.read_table(file(text))
+    assert table.period == "week from Monday"
+    assert [f"{day:%m-%d}" for day in table.starts] == ["06-29", "07-06", "06-29"]

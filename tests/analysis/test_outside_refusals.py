@@ -307,9 +307,8 @@ def test_a_file_of_another_kind_can_be_passed_as_a_frame(tmp_path: Path, name: s
 @pytest.mark.parametrize(
     ("keys", "named"),
     [
-        ({"timestamp": DAYS}, "timestamp"),
         ({"country_code": ["DE", "US"] * 2}, "country_code"),
-        ({"timestamp": DAYS, "platform": ["ios", "android"] * 2}, "timestamp"),
+        ({"timestamp": DAYS, "platform": ["ios", "android"] * 2}, "platform"),
         ({"app_version": ["1", "2"] * 2}, "app_version"),
     ],
 )

@@ -60,6 +60,7 @@ _MOST_WORDS: Final = 4
 
 Choice: a rule of wording, as many as United States of America has.
 """
+_PUNCTUATION: Final = re.compile(r"[\s\-–—―−_.…·•*?#/\\|()\[\]<>\"']*")
 _INTEGRATION: Final = re.compile(r"(?:[_\s-]+(?:int|sdk|bidding|s2s))+$", re.IGNORECASE)
 _ADAPTER_SUFFIX: Final = re.compile(r"(?:RTB|Custom|Event|Mediation)*(?:Adapter|Network|Bidding|SDK)$", re.IGNORECASE)
 
@@ -141,6 +142,16 @@ def canonical_name(text: str, kind: NameKind) -> str | None:
     return found[0] if found else None
 
 
+def says_nothing(text: str, kind: NameKind | None = None) -> bool:
+    """Return whether *text* stands for no name: -, N/A, #N/A, (not set), unknown. NA is Namibia among countries."""
+    folded = re.sub(r"[\W_]+", "", text.casefold())
+    if not folded:
+        return _PUNCTUATION.fullmatch(text) is not None  # a flag is a name
+    if kind in (None, "country") and len(folded) == 2 and text.strip().isalpha():
+        return False
+    return _table()["network"].get(folded, ("", ""))[1] == NOT_REPORTED
+
+
 def countries_in(text: str) -> dict[str, str]:
     """Return the countries that a title or the name of a file names: two letters by the words of *text*.
 
@@ -204,6 +215,8 @@ def _lookup(text: str, kind: str, given: OwnNames) -> tuple[str | None, str | No
 def _listed(text: str, kind: str) -> tuple[str | None, str | None] | None:
     """Return the name or the reason that the table has for *text*, None if it has neither."""
     if kind == "country":
+        if says_nothing(text, "country"):
+            return None, NOT_REPORTED
         code = _country(text)
         return (code, None) if code else None
     listed = _table()[kind]

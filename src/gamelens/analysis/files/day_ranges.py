@@ -13,7 +13,10 @@ from typing import Final, NamedTuple
 
 from gamelens.errors import BadQuery
 
-_TO: Final = r"\s*(?:[-–—~～〜‐−]|\b(?:to|bis|au|hasta|al|a|até|ate|do|tot|till?|по|до)\b)\s*"
+_TO: Final = (
+    r"\s*(?:[-–—~～〜‐−→]|->|\.\.+|(?<=\s):(?=\s)"
+    r"|\b(?:to|through|thru|bis|au|hasta|al|a|até|ate|do|tot|till?|по|до)\b)\s*"
+)
 _YEAR: Final = r"20\d\d"
 _EAST_ASIAN: Final = r"\d\d? ?[月월] ?\d\d? ?[日일]"
 _WORD: Final = r"[^\W\d_]+\.?"
@@ -48,7 +51,9 @@ _FORMS: Final = tuple(
     )
 )
 _WHOLE: Final = re.compile(
-    r"(?P<first>.*?\S) ?(?: - |[–—~～〜]| to | bis | au | hasta | al | até |/(?=\d{4}-)) ?(?P<last>\S.*)"
+    r"(?P<first>.*?\S) ?(?: - | : |->|\.\.+|[–—~～〜→]| to | through | thru | bis | au | hasta | al | até "
+    r"|[/:](?=\d{4}-))"
+    r" ?(?P<last>\S.*)"
 )
 _LONGEST: Final = 31  # days
 _HAS_YEAR: Final = re.compile(rf"(?<!\d){_YEAR}(?!\d)")

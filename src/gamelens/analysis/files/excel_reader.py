@@ -32,7 +32,7 @@ _NOT_COMPUTED: Final = re.compile(
     rb"(?:<(?:\w+:)?v ?/>|<(?:\w+:)?v></(?:\w+:)?v>)?</(?:\w+:)?c>"
 )
 _ERROR: Final = re.compile(rb"<(?:\w+:)?c\b([^>]*\st=[\"']e[\"'][^>]*)>.*?<(?:\w+:)?v>([^<]*)<", re.DOTALL)
-_MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+)(\d+):[A-Z]+(\d+)[\"']")
+_MERGED: Final = re.compile(rb"<(?:\w+:)?mergeCell\s[^>]*?ref=[\"']([A-Z]+)(\d+):([A-Z]+)(\d+)[\"']")
 _NAMES_CURRENCY: Final = re.compile(r"\[\$[^\]-]|\"[^\"]*[^\W\d_][^\"]*\"|[\u00a3\u00a5\u20a0-\u20bf]|\"?\$")
 _BUILT_IN: Final = dict.fromkeys((5, 6, 7, 8, 42, 44), '"$"#,##0.00')
 """Formats that a workbook need not list, in the currency of the machine that shows them."""
@@ -63,7 +63,8 @@ class Sheet(NamedTuple):
     """The rows of a sheet, an empty cell None, its number formats that name a currency, and rows by their numbers.
 
     The formats are by place (from 0) and row (from 1). *struck* are the rows whose cells are struck through, by half at
-    least. *merged* are the first and the last row of cells that are merged over several rows, with their first place.
+    least. *merged* are the first and the last row of cells that are merged over several rows, with their first place,
+    and *across* the row of cells that are merged over several columns, with their first and last place.
     """
 
     rows: SheetRows
@@ -71,6 +72,7 @@ class Sheet(NamedTuple):
     hidden: frozenset[int] = frozenset()
     struck: frozenset[int] = frozenset()
     merged: tuple[tuple[int, int, int], ...] = ()
+    across: tuple[tuple[int, int, int], ...] = ()
 
 
 def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds()) -> Sheet:  # noqa: B008
@@ -104,7 +106,7 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
             if not files:
                 raise BadQuery("other", path.name, "cannot be read as Excel: it has no sheets")
             sheet = sheet or next(iter(filled), next(iter(files)))
-            errors, hidden, merged = _errors(archive, files[sheet], path.name)
+            errors, hidden, merged, across = _errors(archive, files[sheet], path.name)
             formats, struck = _formats(archive, files[sheet]), _struck_rows(archive, files[sheet])
         with calamine.CalamineWorkbook.from_path(str(path)) as book:
             read = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
@@ -115,7 +117,7 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
         rows[row] = (*rows[row][:place], wrong, *rows[row][place + 1 :])
     while rows and not any(cell is not None for cell in rows[-1]):
         rows.pop()
-    return Sheet(rows, formats, hidden, struck, merged)
+    return Sheet(rows, formats, hidden, struck, merged, across)
 
 
 def _plain(cell: Any) -> Any:
@@ -189,13 +191,17 @@ def _place(letters: bytes) -> int:
 
 def _errors(
     archive: ZipFile, name: str, source: str
-) -> tuple[dict[tuple[int, int], str], frozenset[int], tuple[tuple[int, int, int], ...]]:
+) -> tuple[
+    dict[tuple[int, int], str], frozenset[int], tuple[tuple[int, int, int], ...], tuple[tuple[int, int, int], ...]
+]:
     """Return the errors of a sheet, such as #N/A, by row and place from 0, its hidden rows and its merged cells.
+
+    Those over several rows come first, those over several columns second, as a `Sheet` has them.
 
     Raises:
         BadQuery: a formula has no value.
     """
-    errors, hidden, merged = {}, set(), []
+    errors, hidden, merged, across = {}, set(), [], []
     for text in _parts(archive, name, are_rows=True):
         if b"hidden=" in text:
             rows = (row[1] for row in _ROW.finditer(text) if _HIDDEN.search(row[1]))
@@ -209,9 +215,11 @@ def _errors(
                 if place := _PLACE.search(error[1]):
                     errors[int(place[2]) - 1, _place(place[1])] = error[2].decode()
         if b"mergeCell " in text:
-            found_here = ((int(cell[2]), int(cell[3]), _place(cell[1])) for cell in _MERGED.finditer(text))
-            merged += [cell for cell in found_here if cell[1] > cell[0]]
-    return errors, frozenset(hidden), tuple(merged)
+            for cell in _MERGED.finditer(text):
+                (top, end), (first, last) = map(int, cell.group(2, 4)), map(_place, cell.group(1, 3))
+                merged += [(top, end, first)] if end > top else []
+                across += [(top, first, last)] if last > first else []
+    return errors, frozenset(hidden), tuple(merged), tuple(across)
 
 
 def _formats(archive: ZipFile, name: str) -> Formats:

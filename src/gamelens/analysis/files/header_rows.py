@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from itertools import pairwise
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from gamelens.analysis.files.date_parsing import date_words, folded_word
@@ -17,6 +19,7 @@ SEARCHED_ROWS: Final = 50
 """Rows at the top of a table among which the header is searched."""
 
 _TWO_COLUMNS: Final = 2
+_FOOTNOTE: Final = re.compile(r"\s*[*†‡§]+$")
 _NUMBER: Final = re.compile(
     r"[^\w]*(?:[A-Z]{1,3}(?=[^\w])|[A-Z]{3}|RM)?[^\w]*\d[\d.,' \u00a0\u202f]*(?:[eE][+-]?\d+)?[^\w]*"
     rf"(?:{word_pattern()})?[^\w]*[A-Z]{{0,3}}[^\w]*"
@@ -66,24 +69,41 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
     return blank + first
 
 
-def joined_headers(header: Sequence[Any], above: Sequence[Sequence[Any]]) -> tuple[list[str], int]:
-    """Return the names of columns, equal ones told apart by the rows above them, and the number of these rows.
+def joined_headers(
+    header: Sequence[Any], above: Sequence[Sequence[Any]], spans: Mapping[tuple[int, int], int] = MappingProxyType({})
+) -> tuple[list[str], int]:
+    """Return the names of columns with those of the rows above them that are over several, and the number of such rows.
 
-    Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`. Units below
-    the names of columns are part of them: `Length (min)`.
+    Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`. Without
+    *spans*, equal names show that a row is above several columns. Units below the names of columns are part of them:
+    `Length (min)`.
+
+    Args:
+        header: the cells of the header.
+        above: the rows above it.
+        spans: the last place of a cell that is merged over several columns, by its row among *above* and first place.
     """
     names, used = [_name(cell) for cell in header], 0
     if above and (named := _with_units(names, [_name(cell) for cell in above[-1]])) is not None:
         return named, 1
-    for row in reversed(above):
-        upper = [_name(cell) for cell in (*row, *[None] * len(names))][: len(names)]
-        counts = Counter(name for name in names if name)
-        if max(counts.values(), default=0) < _TWO_COLUMNS or sum(map(bool, upper)) < _TWO_COLUMNS:
+    for at in reversed(range(len(above))):
+        upper = [_name(cell) for cell in (*above[at], *[None] * len(names))][: len(names)]
+        counts = Counter(_FOOTNOTE.sub("", name) for name in names if name)
+        is_equal = [bool(name) and counts[_FOOTNOTE.sub("", name)] > 1 for name in names]
+        merged = {first: last for (row, first), last in spans.items() if row == at and any(names[first : last + 1])}
+        if not (any(is_equal) or len(merged) >= _TWO_COLUMNS) or sum(map(bool, upper)) < _TWO_COLUMNS:
             break
-        before, joined = "", list[str]()
-        for name, cell in zip(names, upper, strict=True):
-            before = cell or (before if counts[name] > 1 else "")
-            joined.append(f"{before} {name}".strip() if counts[name] > 1 or not name else name)
+        filled = [place for place, cell in enumerate(upper) if cell]
+        between = {first: end - 1 for first, end in pairwise(filled) if any(is_equal[first:end]) and names[first]}
+        before, last, joined = "", -1, list[str]()
+        for place, (name, cell) in enumerate(zip(names, upper, strict=True)):
+            if cell:
+                before, last = cell, max(merged.get(place, place), between.get(place, place))
+                is_over = last > place
+            is_inside = bool(name) and place <= last and is_over
+            before = before if cell or place <= last or is_equal[place] else ""
+            is_named = is_equal[place] or is_inside or not name
+            joined.append(f"{before} {name}".strip() if is_named and (name or cell) else name)
         names, used = joined, used + 1
     return names, used
 

@@ -29,7 +29,7 @@ from gamelens.analysis.files.csv_reader import read_delimited
 from gamelens.analysis.files.excel_reader import read_sheet
 from gamelens.analysis.files.export_target import with_index
 from gamelens.analysis.files.header_rows import header_place, joined_headers
-from gamelens.analysis.files.json_reader import read_json
+from gamelens.analysis.files.json_reader import cell_of, read_json
 from gamelens.analysis.files.number_parsing import written_numbers
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.receipts import RECEIPT, Receipt
@@ -247,7 +247,10 @@ def _code_of(grid: Grid, places: Sequence[int], sheet: str | None, encoding: str
         arguments += [f"header={grid.header_row - 1}", *([] if grid.separator is None else ["skip_blank_lines=False"])]
     arguments += [f"usecols={[*places]}", "keep_default_na=False", 'na_values=[""]']
     kind = "excel" if grid.separator is None else "csv"
-    return f'pd.read_{kind}({", ".join(arguments)}).dropna(how="all")'
+    names = [grid.columns[place] for place in places]  # with those above them, which may have the currency
+    is_joined = all(names) and len({*names}) == len(names) and len({*grid.columns}) > 1
+    named = f".set_axis({names!r}, axis=1)" if is_joined else ""
+    return f"pd.read_{kind}({', '.join(arguments)}){named}.dropna(thresh={_FEWEST_BESIDE})"
 
 
 def _begins_anew(grid: Grid, place: int) -> bool:
@@ -296,9 +299,10 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
         every_row = page.rows or [()]
         place = header_place(every_row) if header_row is None else min(header_row, len(every_row)) - 1
         header, *rows = every_row[place:]
-        rows, merged = _with_merged_cells(rows, page.merged, header, place + 2)
+        spans = {(row - 1, first): last for row, first, last in page.across}
+        names, joined = joined_headers(header, every_row[:place], spans)
+        rows, merged = _with_merged_cells(rows, page.merged, names, place + 2)
         columns = [_to_array([row[place] for row in rows]) for place in range(len(header))]
-        names, joined = joined_headers(header, every_row[:place])
         cells, numbers = pa.Table.from_arrays(columns, names=names), np.arange(len(rows)) + place + 2
         formats = {
             names[at]: [of_rows.get(number) for number in numbers.tolist()]
@@ -325,7 +329,7 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
 
 
 def _with_merged_cells(
-    rows: list[tuple[Any, ...]], merged: Iterable[tuple[int, int, int]], header: Sequence[Any], first_row: int
+    rows: list[tuple[Any, ...]], merged: Iterable[tuple[int, int, int]], header: Sequence[str], first_row: int
 ) -> tuple[list[tuple[Any, ...]], list[str]]:
     """Return *rows* with the text or day of a cell that is merged over several of them in each, and notes.
 
@@ -339,7 +343,7 @@ def _with_merged_cells(
         if value is None:
             continue
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        spans[is_number].setdefault(str(header[place] or f"column_{place + 1}"), []).append(f"{begins} to {ends}")
+        spans[is_number].setdefault(header[place] or f"column_{place + 1}", []).append(f"{begins} to {ends}")
         if is_number:
             continue
         for at in range(above + 1, below + 1):
@@ -493,6 +497,8 @@ def _to_plain_type(column: Any, missing: Sequence[str] = ()) -> Any:
         return _to_plain_type(pa.chunked_array(parts, values.type), missing)
     if isinstance(kind, pa.BaseExtensionType):  # the storage type of the period 2026-11 is a number of months
         return _to_plain_type(pa.chunked_array([_to_array(column.to_pandas())]), missing)
+    if (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and not pa.types.is_nested(kind.value_type):
+        return _to_plain_type(pa.chunked_array([_to_array(map(cell_of, column.to_pylist()))]), missing)
     wanted = next((wanted for is_kind, wanted in _TYPES if is_kind(kind)), None)
     try:
         if wanted not in (None, pa.string()):

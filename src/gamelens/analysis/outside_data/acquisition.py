@@ -47,7 +47,7 @@ from gamelens.analysis.outside_data.rates import (
 )
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import MEASURED, header_meanings, is_no_money
-from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within, step_of_name
+from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within, step_of_days
 from gamelens.analysis.outside_data.rows.running_totals import running_total
 from gamelens.analysis.outside_data.rows.tax_bases import other_basis
 from gamelens.analysis.outside_data.time_buckets import uncovered_buckets
@@ -919,7 +919,7 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
         if table.periods.problem is not None:
             raise table.periods.problem
         rule = "has no column of days, so that a cost would stand beside each of them: "
-        rule += f"{step}, " if (step := step_of_name(table.source)) else ""
+        rule += f"{step}, " if (step := step_of_days(table.grid)) else ""
         rule += 'name it with roles={"...": "day"}, or query new_users with every="all" over the days of the file'
         raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
     receipt, days = Receipt.of(frame.attrs), table.interval

@@ -47,6 +47,7 @@ _ALLOWED: Final[dict[str, Sequence[str | None]]] = {
     "validate": ("one_to_one per key", "one_to_one"),
     "aggregate": ("sum", None),
 }
+_MOST_NAMELESS: Final = 3
 _MOST_COUNTRIES: Final = 5  # that a note names
 _NO_MATCH: Final = -1
 
@@ -205,6 +206,7 @@ def _right(
             keys[name] = matched.keys
             shown[column] = matched.keys.replace({NOBODY: None}) if matched.keys.dtype == "str" else matched.keys
             unknown |= {name: matched.unknown} if matched.unknown else {}
+            notes += _about_nameless(matched.nameless, column, name)
     of_rows = DataFrame(keys)[[*pairs]]
     kept = of_rows[~is_left_out]
     group = kept.groupby([*pairs], dropna=False, sort=False).ngroup()
@@ -245,6 +247,13 @@ def _right(
         notes=tuple(notes),
         is_finer=is_finer,
     )
+
+
+def _about_nameless(texts: Sequence[str], column: str, field: str) -> list[str]:
+    """Return a note on texts of a *column* that are no names and so not compared with those of the frame."""
+    shown = ", ".join(map(repr, texts[:_MOST_NAMELESS])) + (", ..." if len(texts) > _MOST_NAMELESS else "")
+    are = "is no name" if len(texts) == 1 else "are no names"
+    return [f"{shown} of {column} {are}: {field} of these rows is not known"] if texts else []
 
 
 def _of_one_country(df: DataFrame, pairs: Mapping[str, str], names: Sequence[str]) -> list[str]:

@@ -20,9 +20,10 @@ from msgspec import UNSET
 from pandas import DataFrame, Series
 from pandas.api.types import is_datetime64_any_dtype, is_float_dtype, is_integer_dtype, is_numeric_dtype
 
-from gamelens.analysis.ads.canonical_names import NameKind, bare_name, canonical_name
+from gamelens.analysis.ads.canonical_names import NameKind, bare_name, canonical_name, says_nothing
 from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.outside_data.roles import MEASURES, Role
+from gamelens.analysis.outside_data.row_periods import step_of_days
 from gamelens.errors import BadQuery
 
 On = str | Sequence[str] | Mapping[str, str]
@@ -41,6 +42,9 @@ _KEYS: Final[dict[str, tuple[Role, NameKind | None]]] = {  # the role that means
     **dict.fromkeys(("network", "ilrd_network_name", "ad_sdk_name"), ("network", "network")),
     **dict.fromkeys(("format", "ilrd_adunit_format", "ad_type"), ("format", "format")),
 }
+_CODE: Final = re.compile(r"(?i)[a-z]{2}")
+_CODE_OF_THREE: Final = re.compile(r"(?i)[a-z]{3}")
+_FEWEST_CODES: Final = 3
 _GENERAL_WORDS: Final = frozenset({"ads", "ad", "int", "network", "media", "marketing", "mobile", "the"})
 _ORGANIC_WORDS: Final = (
     r"organi[ck]\w*(?: (?:installs?|users?|traffic))?|orgánic\w*|orgânic\w*|органик\w*|自然|自然量|オーガニック|오가닉"
@@ -55,10 +59,11 @@ _ORGANIC: Final = re.compile(  # also with what else it is called: organic (unat
 
 @dataclass(frozen=True, eq=False)
 class MatchedNames:
-    """The key of each row of an outside table, and its names that the frame does not have, by column of the frame."""
+    """The key of each row of an outside table, its names that the frame does not have, and texts that are no names."""
 
     keys: Series[Any]
     unknown: tuple[str, ...] = ()
+    nameless: tuple[str, ...] = ()
 
 
 def pairs_of(on: On | None, frame: DataFrame, table: OutsideTable) -> dict[str, str]:
@@ -128,10 +133,17 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
             pairs[left] = found[0]
             taken |= {role} if role else set()
     if not pairs:
-        keys = [name for name in names if name in _KEYS or is_datetime64_any_dtype(frame[name])]
-        keys += [name for name in names if not is_numeric_dtype(frame[name])]
-        rule = f'has no column that means one of the frame: name a pair with on={{"{[*keys, *names][0]}": "..."}}'
-        rule += ', or who is paid in every row with network="..."' if PUBLISHER in frame else ""
+        keys = [name for name in names if name in _KEYS]
+        keys += [
+            name for name in names if not is_numeric_dtype(frame[name]) and not is_datetime64_any_dtype(frame[name])
+        ]
+        steps = [f'name a pair with on={{"{keys[0]}": "..."}}'] if keys else []
+        if "timestamp" in names:
+            steps.append(step_of_days(table.grid) or 'say the days of all rows, such as days="2026-10"')
+            steps.append('name a column of days with roles={"...": "day"}')
+        steps += ['who is paid in every row with network="..."'] if PUBLISHER in frame else []
+        steps = steps or [f'name a pair with on={{"{names[0]}": "..."}}']
+        rule = "has no column that means one of the frame: " + ", or ".join(steps)
         raise BadQuery("other", table.source, rule, [column.name for column in table.columns])
     return pairs
 
@@ -169,7 +181,7 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
 
     Raises:
         BadQuery: it is not an exact name or, if *left* has whole numbers, anything but these, or the frame has a name
-            in two spellings.
+            in two spellings, or a country has two letters where all others have three.
     """
     column = table.column(name, "on")
     if column.problem is not None and column.role not in MEASURES:  # its blank cells may be names
@@ -184,10 +196,21 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
     known = _Names(left, _KEYS[field][1]) if is_name else None
     targets: list[str | None] = []
     unknown: list[str] = []
+    nameless: list[str] = []
+    has_three_letters = known is not None and field == "country_code" and _have_three_letters(texts)
     for text in texts:
         target = _named(text, table.names)
         if target is not UNSET:  # the analyst says it
             targets.append((target and (known.find(target) if known else None)) or target)
+        elif known is not None and text not in known.exact and says_nothing(text, _KEYS[field][1]):
+            targets.append(NOBODY if field == PUBLISHER else None)
+            nameless.append(text)
+        elif has_three_letters and _CODE.fullmatch(text.strip()):
+            if text.strip().casefold() != "na":
+                step = f"names={{{text!r}: {canonical_name(text, 'country')!r}}} says what it means"
+                raise BadQuery(name, text, f"is a code of two letters where those of other rows have three: {step}")
+            targets.append(None)
+            nameless.append(text)
         elif known is None or (found := known.find(text)) is None:
             code = canonical_name(text, "country") if known and _KEYS[field][1] == "country" else None
             if field == PUBLISHER and _ORGANIC.fullmatch(text.strip()):
@@ -201,7 +224,14 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
             targets.append(found)
     targets.append(NOBODY if field == PUBLISHER else None)
     keys = Series(np.array(targets, dtype=object)[codes], dtype="object")
-    return MatchedNames(keys.where(keys.notna(), None).astype("str"), tuple(unknown))
+    return MatchedNames(keys.where(keys.notna(), None).astype("str"), tuple(unknown), tuple(nameless))
+
+
+def _have_three_letters(texts: Sequence[str]) -> bool:
+    """Return whether countries are codes of three letters, DEU and JPN, so that NA is no value and not Namibia."""
+    codes = [text for text in texts if _CODE_OF_THREE.fullmatch(text.strip())]
+    countries = [text for text in codes if canonical_name(text, "country") is not None]
+    return len(countries) >= _FEWEST_CODES and 2 * len(countries) > len(texts)
 
 
 def unknown_names(
@@ -272,9 +302,8 @@ def _named(text: str, names: Mapping[str, str | None]) -> Any:
 
 
 def _says_nobody(text: str) -> bool:
-    return canonical_name(text, "network") is None and not re.sub(
-        r"(?i)\W|none|null|unknown|n/?a|not ?set|nan", "", text
-    )
+    words = [word for word in re.split(r"\s*[/|,;]\s*", text) if word]  # null / unknown
+    return bool(words) and all(says_nothing(word, "publisher") for word in words)
 
 
 def _folded(text: str) -> str:

@@ -23,7 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.table_reader import IN_ONES, Grid
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import TIMES, Evidence, Role, is_no_money
-from gamelens.analysis.outside_data.row_periods import BESIDE_TABLE, Periods, step_of_name
+from gamelens.analysis.outside_data.row_periods import BESIDE_TABLE, Periods, step_of_days
 from gamelens.errors import BadQuery, emit_warning, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -32,6 +32,7 @@ HAS_MONEY: Final = frozenset({"amount", "price"})
 MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'
+_WARNED: Final = "has warned"
 _MOST_PARTS: Final = 12  # that a step names
 _HEAD: Final = ("Column", "Is", "Because")
 
@@ -164,16 +165,29 @@ class OutsideTable:
         """The columns as they are understood, with the currency of an amount beside it.
 
         A column about which there is a question, such as rows that would count twice, is there as well, with a warning;
-        so is a running total, whose rows do not add up.
+        so is a running total, whose rows do not add up. A table warns once.
         """
+        if _WARNED not in self.__dict__:
+            self.__dict__[_WARNED] = True
+            for doubt in self._doubts():
+                emit_warning(f"{self.source}: {doubt}")
+        return self.unquestioned_frame
+
+    def _doubts(self) -> list[str]:
+        """Return the questions that are open, of several columns once, and what must not be added up."""
+        doubts: list[str] = []
         if self.periods.problem is not None:
-            emit_warning(f"{self.source}: days cannot be used, and rows may count twice: {self.periods.problem}")
+            doubts.append(f"days cannot be used, and rows may count twice: {self.periods.problem}")
+        asked: dict[str, list[OutsideColumn]] = {}
         for column in self.columns:
             if column.problem is not None and column.role not in TIMES:
-                emit_warning(f"{self.source}: {column.problem}")
+                asked.setdefault(column.problem.rule, []).append(column)
             elif column.role == "cumulative":
-                emit_warning(f"{self.source}: {column.name} is a running total, whose rows do not add up")
-        return self.unquestioned_frame
+                doubts.append(f"{column.name} is a running total, whose rows do not add up")
+        for first, *others in asked.values():
+            same = f" The question is the same for {', '.join(column.name for column in others)}." if others else ""
+            doubts.append(f"{first.problem}{same}")
+        return doubts
 
     @cached_property
     def unquestioned_frame(self) -> DataFrame:
@@ -254,7 +268,7 @@ def no_days(table: OutsideTable, use: str) -> BadQuery:
     if table.periods.problem is not None:
         return table.periods.problem
     rule = f"has no column of days, which {use} needs: "
-    rule += f"{step}, or " if (step := step_of_name(table.source)) else ""
+    rule += f"{step}, or " if (step := step_of_days(table.grid)) else ""
     rule += 'name it with roles={"...": "day"}, or the row of the headers with header_row='
     return BadQuery("other", table.source, rule, [column.name for column in table.columns])
 

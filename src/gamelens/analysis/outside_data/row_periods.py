@@ -36,8 +36,8 @@ _ZONE: Final = re.compile(
     r"([A-Z]{1,5}|(?:UTC|GMT)?[+-]\d{1,2}(?::?\d\d)?|[A-Z]\w+/[\w/+-]+)\)?\s*$"
 )
 _ZONE_WORDS: Final = re.compile(
-    r"(?i)time ?zone|zeitzone|fuseau horaire|zona horaria|fuso hor[aá]rio|fuso orario|tijdzone|strefa czasowa"
-    r"|saat dilimi|часово\w+ пояс|tidszon|aikavyöhyke|časov\w+ pásm"
+    r"(?i)time[ _]?zone|utc[ _]?offset|zeitzone|fuseau horaire|zona horaria|fuso hor[aá]rio|fuso orario|tijdzone"
+    r"|strefa czasowa|saat dilimi|часово\w+ пояс|tidszon|aikavyöhyke|časov\w+ pásm"
     r"|时区|時區|タイムゾーン|시간대|เขตเวลา|múi giờ|zona waktu"
 )
 _NAMED_ZONE: Final = re.compile(
@@ -45,6 +45,10 @@ _NAMED_ZONE: Final = re.compile(
     r"|(?:Africa|America|Antarctica|Asia|Atlantic|Australia|Europe|Indian|Pacific|US)/[A-Z][\w/]+"
     r"|BST|MSK|JST|KST|SGT|HKT|IST|AE[SD]T)(?![\w/])"
 )
+_IS_ZONE: Final = re.compile(
+    rf"(?:UTC|GMT)?\s?[+-]?\d{{1,2}}(?::?\d\d)?|{_NAMED_ZONE.pattern}|\([^)]*\)\s*{_NAMED_ZONE.pattern}|[A-Z]{{1,5}}"
+)
+_NO_OFFSET: Final = re.compile(r"(?i)(?:UTC|GMT)?\s?[+-]?0{1,2}(?::?00)?")
 _UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
 _MOST_ZONES: Final = 3
 _MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
@@ -55,7 +59,7 @@ _MONTH_IN_NAME: Final = re.compile(
 )
 _DAYS_OF_LINE: Final = re.compile(
     r"\D{0,12}?(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})"
-    r"\s*(?:[-–—~〜～至]|\.\.+|to|until|through|bis(?: zum)?|au|al?|do|по|tot|till?|から)"
+    r"\s*(?:[-–—~〜～至:→]|->|\.\.+|to|until|through|bis(?: zum)?|au|al?|do|по|tot|till?|から)"
     r"\s*(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})\D{0,12}"
 )
 _MOST_WORDS: Final = 12  # of a line beside a table, behind which a period may begin
@@ -70,6 +74,7 @@ _OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", 
 """Roles of numbers that are of a moment."""
 _MOST_NAMED: Final = 20  # texts in a step
 _MOST_READ: Final = 1_000  # texts that are looked at one by one
+_LONGEST_LINE: Final = 60
 _FEW: Final = 0.25  # of the texts, months among days
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
@@ -169,7 +174,7 @@ def periods_of(
         times = cells[unread].times
         example = times.value if isinstance(times, BadQuery) else cells[unread].example
         return _none(grid, BadQuery(unread, example, rule))
-    return _beside(grid) or _of_file_name(grid, meanings) or _none(grid)
+    return _beside(grid) or _of_snapshot(grid, meanings) or _none(grid)
 
 
 def _from_start_to_end(
@@ -283,16 +288,48 @@ def step_of_name(source: str) -> str:
     return f'days="{stated}" takes the {which} in its name for all rows'
 
 
-def _of_file_name(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
-    """Return the day in the name of a file of ranks, rates or stocks: amounts may have been exported on it."""
+def day_in_lines(grid: Grid) -> tuple[date, str] | None:
+    """Return the only day that lines beside the table have, and its line: it may be the one of an export."""
+    found: dict[date, str] = {}
+    for line in grid.above:
+        if _OF_BILLS.search(folded_header(line)):  # when it is due
+            continue
+        text = line.strip(" \"'※*")
+        begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|(]+", text))][:_MOST_WORDS]
+        reads = (_read_in_line(text[begin:].strip("()[] ."), grid.source) for begin in begins)
+        read = next((read for read in reads if read is not None), None)
+        if read is not None and read.precision in ("day", "time") and read.until is None:
+            found.setdefault(read.at[0].astype("datetime64[D]").item(), line)
+    return next(iter(found.items())) if len(found) == 1 else None
+
+
+def step_of_days(grid: Grid) -> str:
+    """Return what takes the day in a line beside the table, or those in the name of its file, for all rows, or ""."""
+    if (found := day_in_lines(grid)) is None:
+        return step_of_name(grid.source)
+    day, line = found
+    shown = line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}..."
+    return f'days="{day}" takes the day of the line {shown!r} for all rows'
+
+
+def _of_snapshot(grid: Grid, meanings: Mapping[str, Meaning]) -> Periods | None:
+    """Return the day of ranks, rates or stocks in the name of their file or in a line beside them.
+
+    Amounts may have been exported on it.
+    """
     measures = {meaning.role for meaning in meanings.values()} & MEASURES
-    days = days_in_name(grid.source)
-    if len(days) != 1 or not measures or not measures <= _OF_SNAPSHOTS:
+    if not measures or not measures <= _OF_SNAPSHOTS:
         return None
-    day = np.datetime64(days[0], "D")
-    periods = _of_all(grid, day, day + _DAY, grid.source)
-    evidence = Evidence("day", "the name of the file", grid.source)
-    return replace(periods, evidence=evidence, note=f"all rows are of {days[0]}, by the name of {grid.source}")
+    if len(days := days_in_name(grid.source)) == 1:
+        day, evidence = days[0], Evidence("day", "the name of the file", grid.source)
+        note = f"by the name of {grid.source}"
+    elif (found := day_in_lines(grid)) is not None:
+        day, said = found
+        evidence, note = Evidence("day", "a line beside the table", said), f"by the line {said!r}"
+    else:
+        return None
+    periods = _of_all(grid, np.datetime64(day, "D"), np.datetime64(day, "D") + _DAY, grid.source)
+    return replace(periods, evidence=evidence, note=f"all rows are of {day}, {note}")
 
 
 def _is_single(name: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> bool:
@@ -526,7 +563,7 @@ def _moved_by_zone(column_cells: ColumnCells, read: ParsedTimes, role: str, grid
     """Return what is said of the zone of times: which days they are of, and which of these are incomplete."""
     zones, name = _zones_in(column_cells), column_cells.name
     if not zones:
-        stated = _stated_zone(name, grid)
+        stated = _stated_zone(name, grid) or _zone_of_column(grid)
         return f"{name} has days of {stated}, and a frame has days of UTC" if stated else None
     if read.written is None:
         return f"{name} names {zones}: its days are the ones that the texts name, and a frame has days of UTC"
@@ -558,6 +595,18 @@ def _stated_zone(name: str, grid: Grid) -> str | None:
             return None if match[0] in _UTC else f"{match[0]} ({text.strip()})"
         if _ZONE_WORDS.search(text):
             return f"another zone ({text.strip()})"
+    return None
+
+
+def _zone_of_column(grid: Grid) -> str | None:
+    """Return the zone that a column of zones says of all rows, None for none, and for UTC."""
+    for header in grid.columns:
+        if not _ZONE_WORDS.search(header):
+            continue
+        zones = [str(text).strip() for text in grid.texts(header)[0].to_pylist()]
+        others = [zone for zone in zones if zone.upper() not in _UTC and _NO_OFFSET.fullmatch(zone) is None]
+        if others and all(map(_IS_ZONE.fullmatch, zones)):
+            return f"{' and '.join(others[:_MOST_ZONES])} ({header})"
     return None
 
 

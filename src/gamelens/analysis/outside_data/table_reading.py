@@ -68,7 +68,7 @@ from gamelens.analysis.outside_data.roles import (
     units_among,
     vendor_of,
 )
-from gamelens.analysis.outside_data.row_periods import Periods, day_column, periods_of, step_of_name
+from gamelens.analysis.outside_data.row_periods import Periods, day_column, day_in_lines, periods_of, step_of_days
 from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
 from gamelens.analysis.outside_data.rows.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.rows.repeated_keys import FILLED_DOWN, with_repeated_keys
@@ -232,7 +232,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     grid = with_days_below_headings(grid)
     vendor = vendor_of(grid.columns, grid.above)
     grid, blank = with_repeated_keys(grid, given.get("roles", {}))
-    grid, wide = reshaped(grid, vendor)
+    grid, wide = reshaped(grid, vendor, keeps_totals=given.get("totals") == "keep")
     day_first = given.get("day_first", vendor.table.get("day_first") if vendor else None)
     stated = wide | _stated_roles(given.get("roles", {}), grid)
     totals_by_day = stated_totals(given.get("cumulative", ()), grid.columns, grid.source)
@@ -256,6 +256,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     named = () if isinstance(totals, str) else totals
     found = find_totals(looked.grid, looked.meanings, looked.cells, named, leave)
     found, hidden = _totals_of_seen_rows(looked, found, named, leave)
+    found = _totals_of_all_headers(looked, found)
     problems = {**hidden, **problems}
     larger = {name: whole for name, whole in found.larger.items() if name not in leave}
     if totals != "keep":
@@ -308,6 +309,13 @@ def _totals_of_seen_rows(
     rule += "are without: "
     rule += f"leave_out={ {HIDDEN: ['yes']}!r} leaves out what is hidden, leave_out={ {HIDDEN: []}!r} counts it"
     return found._replace(mask=mask), {name: BadQuery(name, UNSET, rule) for name in grid.columns}
+
+
+def _totals_of_all_headers(looked: _Looked, found: TotalRows) -> TotalRows:
+    """Return the rows that add up others, also under headers of days where such a row of a file has no amounts."""
+    numbers = summands_of(looked.meanings, looked.cells).values()
+    is_empty = np.logical_and.reduce([np.isnan(values) for values in numbers]) if numbers else found.mask
+    return found._replace(mask=found.mask | (is_empty & np.isin(looked.grid.rows, looked.grid.rows[found.mask])))
 
 
 def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
@@ -582,8 +590,12 @@ def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]
     if periods.length is not None and (has_none := periods.starts.isna().to_numpy()).any():
         notes.append(f"no day in {grid.rows_text(has_none)}")
     has_measures = any(meaning.role in MEASURES for meaning in meanings.values())
-    if periods.length is None and periods.problem is None and has_measures and (step := step_of_name(grid.source)):
-        notes.append(f"no column and no line has a day: {step}")
+    if periods.length is None and periods.problem is None and has_measures and (step := step_of_days(grid)):
+        has_line = day_in_lines(grid) is not None
+        if has_line and any(meaning.role in ("amount", "count") for meaning in meanings.values()):  # of an export
+            return notes
+        none = "no column says its days, and the day of a line may be when it was written"
+        notes.append(f"{none if has_line else 'no column and no line says its days'}: {step}")
     return notes
 
 

@@ -15,6 +15,7 @@ from gamelens.receipts import Receipt
 from gamelens.wire.intervals import Granularity, Interval
 
 _DAY = pd.Timedelta(days=1)
+_FEWEST_BUCKETS = 2
 
 
 class Buckets(NamedTuple):
@@ -41,7 +42,8 @@ def buckets_of(frame: DataFrame, moments: Series[Any], table: OutsideTable, peri
         if not receipt.periods:
             unknown = "the frame has no receipt, so the length of its buckets is unknown"
             notes.append(f"{unknown}: {field or 'the day'} is compared exactly")
-        if periods.length not in ("time", "day") and not moments.dropna().isin(starts.dropna()).all():
+        is_known = bool(moments.dropna().isin(starts.dropna()).all()) or _are_buckets_of(moments, starts, ends)
+        if periods.length not in ("time", "day") and not is_known:
             raise _too_long(table, periods, "day", field)
         return Buckets(starts, Series(False, index=starts.index), False, tuple(notes))
     if every == "all":
@@ -57,6 +59,23 @@ def buckets_of(frame: DataFrame, moments: Series[Any], table: OutsideTable, peri
         rule = "left out: outside the interval of the frame, in a bucket that it counts only in part"
         notes.append(f"{count} row{'' if count == 1 else 's'} of {table.source} {rule}")
     return Buckets(buckets, is_left_out, is_finer, tuple(notes))
+
+
+def _are_buckets_of(moments: Series[Any], starts: Series[Any], ends: Series[Any]) -> bool:
+    """Return whether periods are the weeks or months that the days of a frame without a receipt are apart.
+
+    Mondays alone are weeks, and first days of months are months.
+    """
+    days = moments.dropna().drop_duplicates()
+    if len(days) < _FEWEST_BUCKETS or (days != days.dt.floor("D")).any():
+        return False
+    every: Granularity | None = "week" if (days.dt.day_of_week == 0).all() else None
+    every = every or ("month" if (days.dt.day == 1).all() else None)
+    if every is None:
+        return False
+    known = starts.dropna()
+    is_bucket = (_bucket_starts(known, every) == known) & (_bucket_ends(known, every) == ends[known.index])
+    return bool(is_bucket.all())
 
 
 def _in_one_bucket(

@@ -60,29 +60,43 @@ def outline_totals(
     for place, values in enumerate(summands):
         numbers[line, of_line, place] = np.nan_to_num(values[rows])
     flat = numbers.reshape(len(distinct), -1)
-    usual = np.array([np.median(np.abs(column[column != 0])) if column.any() else 0.0 for column in flat.T])
-    rounding = np.minimum(_ROUNDING, _SHARE_OF_USUAL * usual)  # a millionth is not nothing beside others
+    rounding = _rounding(flat)
     for way in (slice(None), slice(None, None, -1)):
-        totals = _totals(flat[way], rounding)
-        if totals is not None:
-            found[rows] = totals[way][line]
+        levels = _levels(flat[way], rounding)
+        if levels is not None:
+            found[rows] = (levels[way] > 0)[line]
             return found
     return found
 
 
-def _totals(numbers: Floats, rounding: Floats) -> NDArray[np.bool_] | None:
-    """Return which rows are sums of those below, None if they do not divide all rows."""
-    is_total = np.zeros(len(numbers), dtype=bool)
+def outline_levels(numbers: Floats) -> NDArray[np.int64] | None:
+    """Return the level of each row: 0 adds up none, 1 the rows of 0 below it, and so on.
+
+    None if the rows are no outline.
+    """
+    if not _FEWEST_BELOW < len(numbers) <= _MOST_ROWS or not numbers.shape[1]:
+        return None
+    return _levels(numbers, _rounding(numbers), fewest=1)
+
+
+def _rounding(numbers: Floats) -> Floats:
+    usual = np.array([np.median(np.abs(column[column != 0])) if column.any() else 0.0 for column in numbers.T])
+    return np.minimum(_ROUNDING, _SHARE_OF_USUAL * usual)  # a millionth is not nothing beside others
+
+
+def _levels(numbers: Floats, rounding: Floats, *, fewest: int = _FEWEST) -> NDArray[np.int64] | None:
+    """Return the level of each row, None if they do not divide all rows; *fewest* of them add up several."""
+    levels = np.zeros(len(numbers), dtype="int64")
     left, several = np.arange(len(numbers)), 0
-    for _ in range(_MOST_LEVELS):
+    for level in range(1, _MOST_LEVELS + 1):
         tops, below, has_several = _level(numbers[left], rounding)
         if not len(tops):
             break
         several += has_several
-        is_total[left[tops]] = True
+        levels[left[tops]] = level
         left = np.delete(left, below)
         if len(tops) == len(left):
-            return is_total if several >= _FEWEST else None
+            return levels if several >= fewest else None
     return None
 
 
@@ -93,6 +107,8 @@ def _level(numbers: Floats, rounding: Floats) -> tuple[list[int], list[int], int
     several = place = 0
     while place < len(numbers) - 1:
         length = _run(numbers, place, rounding)
+        if length == 1 and _run(numbers, place + 1, rounding) >= _FEWEST_BELOW:
+            length = 0  # a year of one month, which adds up networks: the month first
         if length:
             tops.append(place)
             below += range(place + 1, place + 1 + length)

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from gamelens.analysis.ads.canonical_names import canonical_name
+from gamelens.analysis.ads.canonical_names import canonical_name, says_nothing
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURES,
@@ -115,7 +115,8 @@ def _of_regions(
 ) -> str | None:
     """Return what is wrong with countries beside the regions that add them up."""
     texts = column_cells.texts if len(column_cells.distinct) <= _MOST_COUNTRIES else []
-    regions = [text for text in texts if canonical_name(text, "country") is None]
+    others = [text for text in texts if canonical_name(text, "country") is None]
+    regions = [text for text in others if not says_nothing(text, "country")]
     is_region = np.isin(column_cells.codes, [texts.index(text) for text in regions]) & ~left_out
     first, other = (_sums(rows & ~left_out, days, summands) for rows in (is_region, ~is_region))
     if not is_region.any() or not _are_alike(first, other):

@@ -11,10 +11,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from gamelens.analysis.ads.canonical_names import canonical_name
-from gamelens.analysis.files.date_parsing import NotTimes, read_times
-from gamelens.analysis.files.day_ranges import ranges_of
-from gamelens.analysis.files.days_without_year import dates_of
+from gamelens.analysis.ads.canonical_names import NameKind, canonical_name
 from gamelens.analysis.files.quarters import quarters_of
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import (
@@ -22,6 +19,7 @@ from gamelens.analysis.outside_data.roles import (
     ColumnCells,
     Evidence,
     Meaning,
+    Role,
     Vendor,
     concepts_in,
     find_header,
@@ -30,16 +28,21 @@ from gamelens.analysis.outside_data.roles import (
 from gamelens.analysis.outside_data.rows.row_states import state_of_header
 from gamelens.analysis.outside_data.shape.listed_measures import with_listed_measures
 from gamelens.analysis.outside_data.shape.measure_rows import with_measures_as_columns
+from gamelens.analysis.outside_data.shape.named_days import is_day, is_day_without_year, is_range
+from gamelens.analysis.outside_data.shape.outline_keys import with_keys_of_outline
 from gamelens.analysis.outside_data.words.header_words import folded_header
-from gamelens.analysis.outside_data.words.total_words import AVERAGE, TOTAL
+from gamelens.analysis.outside_data.words.total_words import AVERAGE, TOTAL, WHOLE_OF_NAMES
 from gamelens.errors import BadQuery
 
 _FEWEST_DAYS: Final = 2
 _MONTHS: Final = 3  # of a quarter
+_MOST_WORDS_OF_DAY: Final = 3
+_JOINING: Final = " :|,_–-"
+_YEAR: Final = re.compile(r"(?<!\d)20\d\d(?!\d)")
 _ROUNDING: Final = 0.005
-_FEWEST_NETWORKS: Final = 2
+_FEWEST_NAMES: Final = 2
+_NAMES_IN_HEADERS: Final[tuple[Role, ...]] = ("network", "country")
 _FEWEST_WITHOUT_YEAR: Final = 3
-_NO_DAY: Final = re.compile(r"\D*|\d{1,7}|\d{9,}")
 _DATE: Final = r"(?P<day>\d{4}[-/.]\d\d?[-/.]\d\d?|\d\d?[-/.]\d\d?[-/.](?:20)?\d\d|20\d{6})"
 _DAY_LAST: Final = re.compile(rf"(?P<value>.*[^\W\d_][^\d]*?)[\s:|,_–-]+{_DATE}")
 _DAY_FIRST: Final = re.compile(rf"{_DATE}[\s:|,_–-]+(?P<value>[^\d]*[^\W\d_].*)")
@@ -47,13 +50,17 @@ _NOT_ADDED_OVER_DAYS: Final = frozenset({"stock", "cumulative", "distinct"})
 """Roles that a header says whatever the format says of all."""
 
 
-def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
+def reshaped(grid: Grid, vendor: Vendor | None, *, keeps_totals: bool = False) -> tuple[Grid, dict[str, Meaning]]:
     """Return *grid* as it is meant, and the meaning of columns that this makes.
 
     It has one row for each country or day where headers hold these. A format may also say that cells of two things are
-    taken apart, and that rows are events, which a column counts.
+    taken apart, and that rows are events, which a column counts. Names of an outline become keys of the rows below,
+    unless it *keeps_totals*.
     """
     made: dict[str, Meaning] = {}
+    outline: dict[str, Meaning] = {}
+    if vendor is None and not keeps_totals:
+        grid, outline = with_keys_of_outline(grid)
     table = vendor.table if vendor else {}
     if (split := table.get("split")) and (name := find_header(split["column"], grid.columns)):
         texts, codes = grid.texts(name)
@@ -79,7 +86,7 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
     else:
         grid, made = _with_days_in_rows(grid, vendor)
         if not made and vendor is None:
-            grid, made = _with_networks_in_rows(grid)
+            grid, made = _with_names_in_rows(grid)
     if vendor and (rows := table.get("rows_are")) and rows not in grid.columns:
         ones = pa.chunked_array([pa.array(np.ones(len(grid.rows), dtype="int64"))])
         grid = replace(grid, cells=grid.cells.append_column(rows, ones))
@@ -91,17 +98,15 @@ def reshaped(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning
             name: replace(meaning, evidence=Evidence(meaning.role, vendor.name, measure)) for name in others if meaning
         }
     grid, listed = with_listed_measures(grid)
-    return grid, made | listed
+    return grid, outline | made | listed
 
 
 def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[str, Meaning]]:
     """Return *grid* with a row for each day that is a header, alone or beside a measure."""
-    headers = {
-        name: match for name in grid.columns if (match := _DAY_LAST.fullmatch(name) or _DAY_FIRST.fullmatch(name))
-    }
-    days = [name for name in grid.columns if _is_day(name)]
-    without_year = [name for name in grid.columns if _is_day_without_year(name)]
-    is_sure = len(without_year) >= _FEWEST_WITHOUT_YEAR or all(map(_is_range, without_year))
+    headers = {name: pair for name in grid.columns if (pair := _measure_and_day(name)) is not None}
+    days = [name for name in grid.columns if is_day(name)]
+    without_year = [name for name in grid.columns if is_day_without_year(name)]
+    is_sure = len(without_year) >= _FEWEST_WITHOUT_YEAR or all(map(is_range, without_year))
     days = days or (without_year if is_sure else [])
     if max(len(headers), len(days)) < _FEWEST_DAYS:
         return grid, {}
@@ -117,7 +122,7 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     value = next((line for line in (corner, *grid.above) if line and _measures(line)), None) or "value"
     matches = {name: (value, name) for name in days}
     if len(days) < _FEWEST_DAYS:
-        matches = {name: (match["value"].strip(), match["day"]) for name, match in headers.items() if name in numbers}
+        matches = {name: pair for name, pair in headers.items() if name in numbers}
     if len({day for _, day in matches.values()}) < _FEWEST_DAYS:
         return grid, {}
     others = [name for name in grid.columns if name not in matches and name not in sums]
@@ -140,6 +145,23 @@ def _with_days_in_rows(grid: Grid, vendor: Vendor | None) -> tuple[Grid, dict[st
     if (turned := with_measures_as_columns(kept, days_of, key)) is not None:
         return turned, {key: said[key]}
     return _long(kept, matches, key), said
+
+
+def _measure_and_day(header: str) -> tuple[str, str] | None:
+    """Return the measure and the day that a header names beside each other: 2026-11-01 Spend, Oct 2026 Actual."""
+    match = _DAY_LAST.fullmatch(header) or _DAY_FIRST.fullmatch(header)
+    if match:
+        return match["value"].strip(), match["day"]
+    if _YEAR.search(header) is None:
+        return None
+    words = header.split()
+    for count in range(min(_MOST_WORDS_OF_DAY, len(words) - 1), 0, -1):
+        for first in range(len(words) - count + 1):
+            day = " ".join(words[first : first + count]).strip(_JOINING)
+            value = " ".join((*words[:first], *words[first + count :])).strip(_JOINING)
+            if any(map(str.isalpha, value)) and _YEAR.search(value) is None and "(" not in day and is_day(day):
+                return value, day
+    return None
 
 
 def _months_of_quarter(header: str, days: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[str]:
@@ -168,47 +190,62 @@ def _is_quarter(header: str) -> bool:
     return False
 
 
-def _with_networks_in_rows(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:
-    """Return *grid* with a row for each network that is a header, where no other column has numbers but their total."""
-    headers = [name for name in grid.columns if any(canonical_name(name, kind) for kind in ("publisher", "network"))]
-    if len(headers) < _FEWEST_NETWORKS or any(map(_measures, headers)):  # Meta (USD) is an amount as it is
-        return grid, {}
-    cells = {name: ColumnCells(grid, name) for name in grid.columns}
-    numbers = [name for name in grid.columns if cells[name].may_be_number]
-    totals = [name for name in numbers if name not in headers and TOTAL.fullmatch(name)]
-    has_networks = any(
-        known.role == "network" for name in grid.columns if name not in headers for known in header_meanings(name)
-    )
-    if {*numbers} != {*headers, *totals} or has_networks:
-        return grid, {}
-    value = next((line for line in grid.above if _measures(line)), None) or "value"
-    key = next(name for name in ("network", "network of header", "\0network") if name not in grid.columns)
-    notes = [f"{', '.join(totals)} left out: a number of all networks, and networks are columns"] if totals else []
-    kept = replace(grid, cells=grid.cells.drop_columns(totals), notes=(*grid.notes, *notes))
-    long = _long(kept, {name: (value, name) for name in headers}, key)
-    return long, {key: Meaning("network", Evidence("network", "headers", headers[0]))}
+def _with_names_in_rows(grid: Grid) -> tuple[Grid, dict[str, Meaning]]:
+    """Return *grid* with a row for each network or country that is a header, and no other column has numbers.
+
+    There may be a column of their total, which countries need: ranks and prices by country have none.
+    """
+    for role in _NAMES_IN_HEADERS:
+        headers = [name for name in grid.columns if _is_name(name, role)]
+        if len(headers) < _FEWEST_NAMES or any(map(_measures, headers)):  # Meta (USD) is an amount as it is
+            continue
+        cells = {name: ColumnCells(grid, name) for name in grid.columns}
+        numbers = [name for name in grid.columns if cells[name].may_be_number]
+        totals = [
+            name
+            for name in numbers
+            if name not in headers and (TOTAL.fullmatch(name) or WHOLE_OF_NAMES.fullmatch(name))
+        ]
+        has_names = any(
+            known.role == role and cells[name].allows(known)
+            for name in grid.columns
+            if name not in headers
+            for known in header_meanings(name)
+        )
+        if {*numbers} | {name for name in headers if not len(cells[name].distinct)} != {*headers, *totals} or has_names:
+            continue
+        if role == "country" and not any(_adds_up(total, headers, cells) for total in totals):
+            continue
+        above = [line for line in (*_corners(grid), *grid.above) if _measures(line)]
+        value = next((line for line in above if line not in grid.columns), "value")
+        key = next(name for name in (role, f"{role} of header", f"\0{role}") if name not in grid.columns)
+        plural = {"network": "networks", "country": "countries"}[role]
+        adds = "adds" if len(totals) == 1 else "add"
+        notes = [f"{', '.join(totals)} {adds} up the {plural}, which are columns, and is left out"] if totals else []
+        kept = replace(grid, cells=grid.cells.drop_columns(totals), notes=(*grid.notes, *notes))
+        long = _long(kept, {name: (value, name) for name in headers}, key)
+        return long, {key: Meaning(role, Evidence(role, "headers", headers[0]))}
+    return grid, {}
 
 
-def _is_day(header: str) -> bool:
-    try:
-        return _NO_DAY.fullmatch(header.strip()) is None and read_times([header], field=header) is not None
-    except NotTimes:
-        return False
-    except BadQuery:  # one that can be read in two ways
-        return True
+def _is_name(header: str, role: Role) -> bool:
+    """Return whether a header is the name of a network or a country."""
+    kinds: tuple[NameKind, ...] = ("publisher", "network") if role == "network" else ("country",)
+    return any(canonical_name(header, kind) for kind in kinds)
 
 
-def _is_day_without_year(header: str) -> bool:
-    if any(map(_is_day, (f"{header} 2026", f"{header}/2026"))):
-        return True
-    return _is_range(header)
+def _corners(grid: Grid) -> list[str]:
+    """Return the cells beside each other above the first column: a pivot table has its measure there, Sum of Spend."""
+    return [str(row[0]) for row in reversed(grid.cells_above) if row and row[0] not in (None, "")]
 
 
-def _is_range(header: str) -> bool:
-    """Return whether a header is a range of days without a year, such as Oct 5-11."""
-    with suppress(BadQuery):
-        return ranges_of([header.strip()]) is not None and dates_of([header], field=header, year=2026) is not None
-    return False
+def _adds_up(total: str, headers: Sequence[str], cells: Mapping[str, ColumnCells]) -> bool:
+    """Return whether a column adds up those of *headers* in every row."""
+    values = cells[total].likely_numbers
+    known = ~np.isnan(values)
+    added = np.nansum([cells[name].likely_numbers for name in headers], axis=0)
+    off = np.abs(values - added)[known]
+    return bool(known.any() and (off <= _ROUNDING * np.maximum(np.abs(added), 1)[known]).all())
 
 
 def _measures(text: str) -> bool:
@@ -253,6 +290,7 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
     }
     count = len(grid.rows)
     empty = pa.nulls(count, pa.string()).dictionary_encode()
+    types = {name: grid.cells.column(name).type for name in matches}
     parts = []
     formats = {name: [*grid.formats[name]] * len(names) for name in others if name in grid.formats}
     for key_value in names:
@@ -260,8 +298,11 @@ def _long(grid: Grid, matches: Mapping[str, tuple[str, str]], key: str) -> Grid:
         columns[key] = pa.array([key_value] * count, pa.string()).dictionary_encode()
         for value in values:
             header = headers.get((value, key_value), "")
-            column = grid.cells.column(header) if header else empty
-            columns[value] = _as_text(grid, header) if header and is_text[value] else column
+            if is_text[value]:
+                columns[value] = _as_text(grid, header) if header else empty
+            else:
+                other = next(name for name, (part, _) in matches.items() if part == value)
+                columns[value] = grid.cells.column(header) if header else pa.nulls(count, types[other])
             written = [*grid.formats.get(header, [None] * count)]
             formats[value] = [*formats.get(value, ()), *written]
         parts.append(pa.table(columns))
