@@ -76,8 +76,8 @@ def test_other_days_beside_a_table_are_no_period(file: WriteFile, line: str) -> 
 def test_the_name_of_a_file_names_days_that_an_argument_takes(file: WriteFile, name: str, days: str) -> None:
     """Amounts may have been exported in that month, so that it is said and not taken."""
     path = file(ROWS, name)
-    steps = [note for note in gl.read_table(path).notes if "has a day: " in note]
-    assert [note.partition("has a day: ")[2].partition(" ")[0] for note in steps] == [f'days="{days}"'] * bool(days)
+    steps = [note for note in gl.read_table(path).notes if "says its days: " in note]
+    assert [note.partition("says its days: ")[2].partition(" ")[0] for note in steps] == [f'days="{days}"'] * bool(days)
     if days:
         first, _, last = days.partition("/")
         table = gl.read_table(path, days=days)
