@@ -227,7 +227,10 @@ def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
     has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0
     if table.period is not None and (rows := table.starts.isna().to_numpy() & has_amount).any():
         day = table.periods.column or "days"
-        step = f"leave_out={ {day: ['']}!r} leaves {'it' if rows.sum() == 1 else 'them'} out"
+        texts = ["", *table.grid.texts(day)[0].to_pylist()] if day in table.grid.columns else [""]
+        codes = table.grid.texts(day)[1] if day in table.grid.columns else np.full(len(rows), -1)
+        named = [texts[code + 1] for code in dict.fromkeys(codes[rows].tolist())]
+        step = f"leave_out={ {day: named}!r} leaves {'it' if rows.sum() == 1 else 'them'} out"
         doubts.append(f"{table.grid.rows_text(rows)} without a day {'counts' if rows.sum() == 1 else 'count'}: {step}")
     return doubts
 

@@ -164,6 +164,7 @@ _ONE_KIND: Final = re.compile(  # of the conversions and events of the lexicon
 _PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
 _BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
 _PLATFORM_WORD: Final = re.compile(rf"(?i)(?<![^\W_])(?:{_PLATFORM})(?![^\W_])")
+_MOST_LABELLED: Final = 2_000  # rows of a bill
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -284,6 +285,25 @@ class ColumnCells:
             is_day[place] &= not (TOTAL_AT_ONE_END.fullmatch(text) or AVERAGE_AT_ONE_END.fullmatch(text))
         return is_day
 
+    def _labels_among_days(self) -> NDArray[np.bool_]:
+        """Return which texts name their rows, in a column of days: plus VAT, below the periods of a bill.
+
+        They are no days, and their rows have fewer cells than any row with a day.
+        """
+        labels = np.zeros(len(self.distinct), dtype=bool)
+        is_long = len(self.codes) > _MOST_LABELLED or len(self.distinct) > _TRIED
+        if is_long or not self.example or not _is_one_time(self.example, self.name):
+            return labels
+        reads = np.array([_is_one_time(text, self.name) for text in self.texts], dtype=bool)
+        columns = [self._grid.cells.column(name) for name in self._grid.columns]
+        filled = np.sum([column.is_valid().to_numpy() for column in columns], axis=0)
+        has_day = np.append(reads, False)[self.codes]
+        if 2 * has_day.sum() < (self.codes >= 0).sum():
+            return labels
+        for place in np.flatnonzero(self._is_day & ~reads):
+            labels[place] = bool((filled[self.codes == place] < filled[has_day].min()).all())
+        return labels
+
     @cached_property
     def named(self) -> list[str]:
         """The distinct texts that name something."""
@@ -402,6 +422,8 @@ class ColumnCells:
             try:
                 read = _ranges_and_others(days, hints) or _dates_and_texts(days, hints) or read_times(days, **hints)
             except NotTimes as error:
+                if self._labels_among_days().any():
+                    raise
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
                 within = stated.days if stated else None
@@ -412,7 +434,10 @@ class ColumnCells:
                 note = f"{self.name}: {days[0]} is read as {dated[0]}, by {by}"
                 read = replace(read_times(dated, field=self.name), note=note, is_dated=True)
         except BadQuery as error:
-            return error
+            if not (labels := self._labels_among_days()).any():
+                return error
+            self.__dict__["_is_day"] = self._is_day & ~labels
+            return self._read_times(language, are_months=are_months)
         at, until, written = map(self._of_texts, (read.at, read.until, read.written))
         return read if at is None else replace(read, at=at, until=until, written=written)
 
@@ -539,6 +564,17 @@ class ColumnCells:
         elif not self.is_typed and not self._is_text and self.are_networks:
             says = "network"
         return Meaning(says, Evidence(says, "cells", self.example))
+
+
+def _is_one_time(text: str, name: str) -> bool:
+    """Return whether a text alone is a day or a period, also one that can be read in two ways."""
+    try:
+        read_times([text], field=name)
+    except NotTimes:
+        return False
+    except BadQuery:
+        return True
+    return True
 
 
 def _ranges_and_others(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:
