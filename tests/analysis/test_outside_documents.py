@@ -10,6 +10,7 @@ import gamelens as gl
 from gamelens.analysis import outside_data
 from gamelens.errors import BadQuery
 from support.outside_files import written
+from support.tidy_frames import tidy_frame
 
 EUROS = {"EUR": 1.0}
 
@@ -79,7 +80,9 @@ def test_all_doubts_of_a_column_are_one_question(tmp_path: Path) -> None:
     for texts, total in (([credit, part], 7047.80), ([part], 6737.25)):
         assert outside_data.in_dollars(path, leave_out={"Item": texts})["spend"].sum() == pytest.approx(total)
     notes = gl.read_table(path, leave_out={"Item": [part]}).notes
-    assert any(note.startswith(f"row 12 of dsp.csv with {credit!r} in Item counts, as leave_out= does not say") for note in notes)
+    assert f"row 12 of dsp.csv with {credit!r} in Item counts, as leave_out= names others" in notes
+    with pytest.warns(UserWarning, match=r"count, which leave_out= does not name: leave_out={'Item': .'Sub-total Norway', "):
+        outside_data.in_dollars(path, leave_out={"Item": ["Sub-total Norway"]})
 
 
 @pytest.mark.parametrize(
@@ -152,3 +155,37 @@ def test_a_dispute_is_subtracted_by_its_sign_and_a_payout_is_asked_about(tmp_pat
         outside_data.in_dollars(path, "Amount (USD)")
     assert outside_data.in_dollars(path, "Amount (USD)", leave_out={"Type": ["payout"]})["spend"].sum() == 50
     assert outside_data.in_dollars(path, "Fee (USD)")["spend"].sum() == 19
+
+
+@pytest.mark.parametrize(("every", "said", "total"), [("all", "count", 330.5), ("day", "are left out", 300.5)])
+def test_costs_without_a_day_are_said_to_count_where_they_do(tmp_path: Path, every: str, said: str, total: float) -> None:
+    days = ("2026-10-01", "2026-10-31") if every == "all" else ("2026-10-01", "2026-10-01")
+    rows = [f"alpha,{days[0]},{days[1]},100.5", f"beta,{days[0]},{days[1]},200", "setup,,,30"]
+    path = written(tmp_path / "cloud.csv", "Project,Start,End,Cost (USD)", *rows)
+    installs = tidy_frame("new_users", timestamp=["2026-10-01"], new_users=[100])
+    interval = "2026-10-01/2026-11-01" if every == "all" else "2026-10-01/2026-10-02"
+    installs.attrs["gamelens"]["asked"] |= {"every": every, "interval": interval}
+    with pytest.warns(UserWarning, match=f"30.00 of 330.50 USD {said}: row 4 of cloud.csv without a day"):
+        costs = outside_data.cost_per_install(installs, spend=path)
+    assert costs["spend"].sum() == total
+
+
+@pytest.mark.parametrize(("title", "code"), [("Weekly update (US$, UTC)", "USD"), ("Spend report, A$", "AUD"), ("Team costs CAD", "CAD")])
+def test_a_title_says_which_dollar(tmp_path: Path, title: str, code: str) -> None:
+    """A title with an amount says nothing of others."""
+    rows = ["2026-11-02,$10.50", "2026-11-03,$20.25"]
+    path = written(tmp_path / "update.csv", title, "", "Day,Spend", *rows)
+    assert gl.read_table(path).column("Spend").currency == code
+    capped = written(tmp_path / "capped.csv", "Weekly update; cap of US$ 5,000", "", "Day,Spend", *rows)
+    assert gl.read_table(capped).column("Spend").currency is None
+
+
+def test_a_text_among_the_periods_of_a_bill_is_asked_about(tmp_path: Path) -> None:
+    """Also one whose words say nothing, and without a total above it."""
+    rows = [f"{place},Meta,1 Oct 2026 - 31 Oct 2026,{cost}" for place, cost in ((1, 10.5), (2, 20.25))]
+    path = written(tmp_path / "bill.csv", "No,Channel,Period,Cost (USD)", *rows, ",,Rest of order 77,5", ",,Total,35.75")
+    with pytest.raises(BadQuery, match="counts rows of 'Rest of order 77'"):
+        outside_data.in_dollars(path)
+    with pytest.warns(UserWarning, match="the total of row 5 of bill.csv is 35.75, its rows add up to 30.75"):
+        costs = outside_data.in_dollars(path, leave_out={"Period": ["Rest of order 77"]})
+    assert costs["spend"].sum() == 30.75

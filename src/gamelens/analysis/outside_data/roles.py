@@ -229,6 +229,7 @@ class ColumnCells:
         is_text: bool = False,
     ) -> None:
         self.name, self._year, self._magnitudes = name, year, magnitudes
+        self.labels: tuple[str, ...] = ()  # in a column of days that is read, the texts that name their rows
         self.is_typed = not grid.is_text(name)
         self.type = grid.cells.column(name).type
         self._grid, self._day_first, self._is_text = grid, day_first, is_text
@@ -437,6 +438,7 @@ class ColumnCells:
             if not (labels := self._labels_among_days()).any():
                 return error
             self.__dict__["_is_day"] = self._is_day & ~labels
+            self.labels = tuple(self.texts[place] for place in np.flatnonzero(labels))
             return self._read_times(language, are_months=are_months)
         at, until, written = map(self._of_texts, (read.at, read.until, read.written))
         return read if at is None else replace(read, at=at, until=until, written=written)

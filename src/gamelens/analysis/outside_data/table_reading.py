@@ -86,6 +86,7 @@ from gamelens.analysis.outside_data.rows.row_states import (
     left_out,
     notes_on_the_rest,
     rows_named,
+    rows_with,
     state_problem,
     stated_rows,
     without_reversals,
@@ -165,7 +166,8 @@ _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total r
 class _Looked:
     """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells.
 
-    *below* are texts by column of rows below a total that is without them.
+    *below* are texts by column of rows below a total that is without them, and *asked* the texts that may be no money
+    before `leave_out=`, in a short table.
     """
 
     grid: Grid
@@ -176,6 +178,7 @@ class _Looked:
     magnitudes: Mapping[str, float]
     text: Sequence[str]
     below: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    asked: Mapping[str, Collection[Any]] = field(default_factory=dict)
 
     @cached_property
     def cells(self) -> dict[str, ColumnCells]:
@@ -246,7 +249,10 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     if is_short(looked.grid):  # while its taxes are there, which its totals add up
         document = document_sums(looked.grid, looked.meanings, looked.cells)
     sums = document.mask
+    looked = replace(looked, below=document.below)
     if leave:
+        if is_short(looked.grid):
+            looked = replace(looked, asked=_asked_about(looked, document))
         marked = _with_hidden_rows(looked.grid) if HIDDEN in leave else looked.grid
         mask, left_notes = left_out(leave, marked)
         left = marked.filtered(~mask, *left_notes)
@@ -271,7 +277,6 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *notes))
         elif found.notes:
             looked = replace(looked, grid=replace(looked.grid, notes=(*looked.grid.notes, *found.notes)))
-        looked = replace(looked, below=document.below)
     _release_numbers(looked)
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
@@ -283,6 +288,17 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else blank.get(column.name)
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
+
+
+def _asked_about(looked: _Looked, document: DocumentSums) -> dict[str, list[Any]]:
+    """Return the texts by column that may be no money, in rows that are no sums of a document."""
+    found: dict[str, list[Any]] = {}
+    for stated in stated_rows(looked.meanings, looked.cells, below=document.below):
+        of_rows = {text: rows_with(looked.cells[stated.name], text) for text in (*stated.states, *stated.codes)}
+        found.setdefault(stated.name, []).extend(
+            text for text, rows in of_rows.items() if (rows & ~document.mask).any()
+        )
+    return found
 
 
 def _totals_of_seen_rows(
@@ -536,7 +552,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
-            *notes_on_the_rest(every, given.get("leave_out", {}), cells, grid),
+            *notes_on_the_rest(every, given.get("leave_out", {}), looked.asked, cells, grid),
         ),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,

@@ -23,7 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.outside_table import OutsideColumn
+from gamelens.analysis.outside_data.outside_table import COUNTS_YET, OutsideColumn
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     TIMES,
@@ -156,6 +156,8 @@ def stated_rows(
         if not column_cells.is_typed and (meanings[name].role in KEYS or meanings[name].role == "text"):
             of_sums |= _of_parts(column_cells) | _of_other_years(column_cells, years)
             of_sums |= {} if is_known else _of_taxes(column_cells)
+        if meanings[name].role in TIMES:
+            of_sums = dict.fromkeys(column_cells.labels, "moved") | of_sums
         of_sums = {text: state for text, state in of_sums.items() if text in column_cells.texts}
         if stated is not None and not stated.codes:
             stated = StatedRows(name, {**of_sums, **stated.states})
@@ -167,9 +169,16 @@ def stated_rows(
 
 
 def notes_on_the_rest(
-    found: Sequence[StatedRows], leave: Mapping[str, Any], cells: Mapping[str, ColumnCells], grid: Grid
+    found: Sequence[StatedRows],
+    leave: Mapping[str, Any],
+    asked: Mapping[str, Collection[str | Literal[True]]],
+    cells: Mapping[str, ColumnCells],
+    grid: Grid,
 ) -> list[str]:
-    """Return notes on the doubtful rows of *found* that count as `leave_out=` names others of their column alone."""
+    """Return notes on the doubtful rows of *found* that count as `leave_out=` names others of their column alone.
+
+    *asked* are the doubtful texts by column before. Where it names none of them, the note says how to leave them out.
+    """
     notes = []
     for stated in found:
         if not leave.get(stated.name) or leave[stated.name] is ANY:
@@ -179,7 +188,14 @@ def notes_on_the_rest(
         if every.any():
             counts = "counts" if every.sum() == 1 else "count"
             texts = _listed([text for text in rows if rows[text].any()])
-            notes.append(f"{grid.rows_text(every)} with {texts} in {stated.name} {counts}, as leave_out= does not say")
+            note = f"{grid.rows_text(every)} with {texts} in {stated.name} {counts}"
+            if asked.get(stated.name) and not {*asked[stated.name]} & {*leave[stated.name]}:
+                left = [*leave[stated.name], *(text for text in rows if rows[text].any())]
+                them = "it" if every.sum() == 1 else "them"
+                note += f"{COUNTS_YET}leave_out={ {stated.name: left}!r} leaves {them} out"
+            else:
+                note += ", as leave_out= names others"
+            notes.append(note)
     return notes
 
 
