@@ -1,4 +1,4 @@
-"""Bills, budgets and statements: their subtotals, taxes and notes among the rows, which count nowhere without a word."""
+"""Bills, budgets and statements: subtotals, taxes and notes among the rows, which count nowhere without a word."""
 
 from __future__ import annotations
 
@@ -19,10 +19,14 @@ EUROS = {"EUR": 1.0}
 @pytest.mark.parametrize(
     ("header", "subtotal", "net", "tax", "gross", "period"),
     [
-        ("N°;Prestation;Régie;Pays;Période;Montant (EUR)", "Sous-total média", "Total HT", "TVA 20 %", "Total TTC", "01/10/2026 – 31/10/2026"),
-        ("Pos.;Leistung;Kanal;Land;Zeitraum;Betrag (EUR)", "Summe Schaltung", "Netto", "zuzüglich 20 % USt", "Bruttobetrag", "1.10.2026 - 31.10.2026"),
-        ("No;Service;Channel;Country;Service period;Amount (EUR)", "Media subtotal", "Net amount", "plus VAT @ 20%", "Amount due", "1 Oct 2026 – 31 Oct 2026"),
-        ("Nº;Concepto;Canal;País;Periodo;Importe (EUR)", "Subtotal medios", "Total neto", "IVA (20%)", "Total a pagar", "01/10/2026 – 31/10/2026"),
+        ("N°;Prestation;Régie;Pays;Période;Montant (EUR)", "Sous-total média",
+         "Total HT", "TVA 20 %", "Total TTC", "01/10/2026 – 31/10/2026"),
+        ("Pos.;Leistung;Kanal;Land;Zeitraum;Betrag (EUR)", "Summe Schaltung",
+         "Netto", "zuzüglich 20 % USt", "Bruttobetrag", "1.10.2026 - 31.10.2026"),
+        ("No;Service;Channel;Country;Service period;Amount (EUR)", "Media subtotal",
+         "Net amount", "plus VAT @ 20%", "Amount due", "1 Oct 2026 – 31 Oct 2026"),
+        ("Nº;Concepto;Canal;País;Periodo;Importe (EUR)", "Subtotal medios",
+         "Total neto", "IVA (20%)", "Total a pagar", "01/10/2026 – 31/10/2026"),
     ],
 )  # fmt: skip
 def test_the_tail_of_a_bill_is_one_question_about_its_tax(
@@ -75,19 +79,24 @@ def test_all_doubts_of_a_column_are_one_question(tmp_path: Path) -> None:
         outside_data.in_dollars(path)
     said = str(refused.value)
     credit, part = "Credit note for invalid clicks (Aug 2026)", "o/w rewarded"
-    assert repr(credit) in said and repr(part) in said and "Sub-total" not in said
+    assert repr(credit) in said
+    assert repr(part) in said
+    assert "Sub-total" not in said
     assert "and a list of some leaves these out alone" in said
     for texts, total in (([credit, part], 7047.80), ([part], 6737.25)):
         assert outside_data.in_dollars(path, leave_out={"Item": texts})["spend"].sum() == pytest.approx(total)
     notes = gl.read_table(path, leave_out={"Item": [part]}).notes
     assert f"row 12 of dsp.csv with {credit!r} in Item counts, as leave_out= names others" in notes
-    with pytest.warns(UserWarning, match=r"count, which leave_out= does not name: leave_out={'Item': .'Sub-total Norway', "):
+    with pytest.warns(
+        UserWarning, match=r"count, which leave_out= does not name: leave_out={'Item': .'Sub-total Norway', "
+    ):
         outside_data.in_dollars(path, leave_out={"Item": ["Sub-total Norway"]})
 
 
 @pytest.mark.parametrize(
     "text",
-    ["Previous year", "Vorjahr (Budget 2025)", "Budget 2025", "Año anterior", "Actual 2025", "N-1", "Last year's budget", "前年", "Rok poprzedni"],
+    ["Previous year", "Vorjahr (Budget 2025)", "Budget 2025", "Año anterior", "Actual 2025",
+     "N-1", "Last year's budget", "前年", "Rok poprzedni"],
 )  # fmt: skip
 @pytest.mark.parametrize("total", ["Total marketing", ""])
 def test_a_row_below_the_total_of_a_budget_is_asked_about(tmp_path: Path, text: str, total: str) -> None:
@@ -98,7 +107,8 @@ def test_a_row_below_the_total_of_a_budget_is_asked_about(tmp_path: Path, text: 
     said = {"roles": {"value": "cost"}, "currency": "EUR", "rate": EUROS}
     with pytest.raises(BadQuery) as refused:
         outside_data.in_dollars(path, **said)
-    assert repr(text) in str(refused.value) and "'of which Meta'" in str(refused.value)
+    assert repr(text) in str(refused.value)
+    assert "'of which Meta'" in str(refused.value)
     left = outside_data.in_dollars(path, **said, leave_out={"Item": [text, "of which Meta"]})
     assert left["spend"].sum() == pytest.approx(352.5 + 336.05)
 
@@ -110,7 +120,8 @@ def test_rows_of_the_next_block_below_a_total_are_not_asked_about(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "text", ["Forecast Nov", "Plan KW 48", "Prognose Dez 2026", "Budget Q4", "Prévision novembre", "Target Dec", "11月予測"]
+    "text",
+    ["Forecast Nov", "Plan KW 48", "Prognose Dez 2026", "Budget Q4", "Prévision novembre", "Target Dec", "11月予測"],
 )
 @pytest.mark.parametrize("header", ["Week", "OS", "Channel"])
 def test_a_plan_among_names_is_asked_about_with_other_labels(tmp_path: Path, text: str, header: str) -> None:
@@ -135,9 +146,14 @@ def test_a_row_of_a_tax_is_asked_about_in_any_column(tmp_path: Path, text: str, 
     assert left["spend"].sum() == 300.75
 
 
-@pytest.mark.parametrize("text", ["전월 정산 조정", "Correction of last month's statement", "前月分の調整額", "Korrektur der Abrechnung September"])
+@pytest.mark.parametrize(
+    "text",
+    ["전월 정산 조정", "Correction of last month's statement", "前月分の調整額", "Korrektur der Abrechnung September"],
+)
 def test_a_correction_without_the_names_of_others_is_asked_about(tmp_path: Path, text: str) -> None:
-    rows = [f"2026-{month},{land},Gems {land},{cost}" for month in ("09", "10") for land, cost in (("KR", 500), ("JP", 300))]
+    rows = [
+        f"2026-{month},{land},Gems {land},{cost}" for month in ("09", "10") for land, cost in (("KR", 500), ("JP", 300))
+    ]
     path = written(tmp_path / "store.csv", "Month,Country,Product,Revenue (KRW)", *rows, f"2026-10,,{text},-48")
     with pytest.raises(BadQuery, match="counts rows of") as refused:
         outside_data.in_dollars(path, "Revenue (KRW)", rate={"KRW": 1.0})
@@ -158,7 +174,9 @@ def test_a_dispute_is_subtracted_by_its_sign_and_a_payout_is_asked_about(tmp_pat
 
 
 @pytest.mark.parametrize(("every", "said", "total"), [("all", "count", 330.5), ("day", "are left out", 300.5)])
-def test_costs_without_a_day_are_said_to_count_where_they_do(tmp_path: Path, every: str, said: str, total: float) -> None:
+def test_costs_without_a_day_are_said_to_count_where_they_do(
+    tmp_path: Path, every: str, said: str, total: float
+) -> None:
     days = ("2026-10-01", "2026-10-31") if every == "all" else ("2026-10-01", "2026-10-01")
     rows = [f"alpha,{days[0]},{days[1]},100.5", f"beta,{days[0]},{days[1]},200", "setup,,,30"]
     path = written(tmp_path / "cloud.csv", "Project,Start,End,Cost (USD)", *rows)
@@ -170,7 +188,9 @@ def test_costs_without_a_day_are_said_to_count_where_they_do(tmp_path: Path, eve
     assert costs["spend"].sum() == total
 
 
-@pytest.mark.parametrize(("title", "code"), [("Weekly update (US$, UTC)", "USD"), ("Spend report, A$", "AUD"), ("Team costs CAD", "CAD")])
+@pytest.mark.parametrize(
+    ("title", "code"), [("Weekly update (US$, UTC)", "USD"), ("Spend report, A$", "AUD"), ("Team costs CAD", "CAD")]
+)
 def test_a_title_says_which_dollar(tmp_path: Path, title: str, code: str) -> None:
     """A title with an amount says nothing of others."""
     rows = ["2026-11-02,$10.50", "2026-11-03,$20.25"]
@@ -183,9 +203,56 @@ def test_a_title_says_which_dollar(tmp_path: Path, title: str, code: str) -> Non
 def test_a_text_among_the_periods_of_a_bill_is_asked_about(tmp_path: Path) -> None:
     """Also one whose words say nothing, and without a total above it."""
     rows = [f"{place},Meta,1 Oct 2026 - 31 Oct 2026,{cost}" for place, cost in ((1, 10.5), (2, 20.25))]
-    path = written(tmp_path / "bill.csv", "No,Channel,Period,Cost (USD)", *rows, ",,Rest of order 77,5", ",,Total,35.75")
+    path = written(
+        tmp_path / "bill.csv", "No,Channel,Period,Cost (USD)", *rows, ",,Rest of order 77,5", ",,Total,35.75"
+    )
     with pytest.raises(BadQuery, match="counts rows of 'Rest of order 77'"):
         outside_data.in_dollars(path)
     with pytest.warns(UserWarning, match="the total of row 5 of bill.csv is 35.75, its rows add up to 30.75"):
         costs = outside_data.in_dollars(path, leave_out={"Period": ["Rest of order 77"]})
     assert costs["spend"].sum() == 30.75
+
+
+def test_a_month_that_holds_the_weeks_of_a_name_is_asked_about(tmp_path: Path) -> None:
+    """So is one of all names; campaigns of other names may have longer periods."""
+    weeks = ["5 Oct 2026 – 11 Oct 2026", "12 Oct 2026 – 18 Oct 2026"]
+    rows = [f"{week},{name},10" for week in weeks for name in ("iOS", "Android")]
+    for name in ("iOS", "all", ""):
+        path = written(tmp_path / "weeks.csv", "Dates,OS,Cost (USD)", *rows, f"1 Oct 2026 – 31 Oct 2026,{name},100")
+        with pytest.raises(
+            BadQuery, match=r"row 6 of weeks.csv stands for several days, and other rows for parts of them"
+        ):
+            outside_data.in_dollars(path)
+        assert outside_data.in_dollars(path, leave_out={"Dates": []})["spend"].sum() == 140
+    path = written(tmp_path / "other.csv", "Dates,Creator,Cost (USD)", *rows, "1 Oct 2026 – 31 Oct 2026,Nova,100")
+    assert outside_data.in_dollars(path)["spend"].sum() == 140
+
+
+def test_labels_among_days_count_where_the_reader_says_so(tmp_path: Path) -> None:
+    rows = [f"2026-10-0{day},{day}0.5,7" for day in (1, 2, 3)]
+    path = written(tmp_path / "daily.csv", "Date,Meta (USD),Unity (USD)", *rows, "Total,61.5,21", "Reserve,8,5")
+    with pytest.raises(BadQuery, match=r"counts rows of 'Reserve' .Date., below a total that is without them"):
+        outside_data.in_dollars(path, "Meta (USD)")
+    assert outside_data.in_dollars(path, "Meta (USD)", leave_out={"Date": ["Reserve"]})["spend"].sum() == 61.5
+    with pytest.warns(UserWarning, match="row 6 of daily.csv without a day counts"):
+        costs = outside_data.in_dollars(path, "Meta (USD)", leave_out={"Date": []})
+    assert costs["spend"].sum() == 69.5
+
+
+def test_the_total_of_one_name_is_no_total_of_all(tmp_path: Path) -> None:
+    rows = ["A,a1,10.25", "A,a2,20.5", "Total A,,30.75", "B,,5.5", "C,,6.25", "Total,,42.5"]
+    path = written(tmp_path / "groups.csv", "Campaign,Ad group,Cost (USD)", *rows)
+    assert outside_data.in_dollars(path)["spend"].sum() == 42.5
+
+
+def test_several_taxes_and_a_payment_in_advance_are_one_question(tmp_path: Path) -> None:
+    rows = ["Anzeigen Meta;Oktober 2026;1000,50", "Anzeigen Reddit;Oktober 2026;500,25", "Schulung;Oktober 2026;100,00"]
+    rows += ["Summe netto;;1600,75", "MwSt 19%;;285,14", "MwSt 7%;;7,00", "Summe brutto;;1892,89"]
+    rows += ["abzgl. Anzahlung;;-500,00", "Restbetrag;;1392,89"]
+    path = written(tmp_path / "beleg.csv", "Leistung;Monat;Kosten EUR", *rows)
+    with pytest.raises(BadQuery, match="counts rows of") as refused:
+        outside_data.in_dollars(path, rate=EUROS)
+    texts = ["MwSt 19%", "MwSt 7%", "abzgl. Anzahlung"]
+    assert f"leave_out={ {'Leistung': texts}!r} leaves them out" in str(refused.value)
+    left = outside_data.in_dollars(path, rate=EUROS, leave_out={"Leistung": texts})
+    assert left["spend"].sum() == pytest.approx(1600.75)

@@ -227,8 +227,10 @@ class ColumnCells:
         year: int | None = None,
         magnitudes: Mapping[str, float] | None = None,
         is_text: bool = False,
+        keeps_labels: bool = False,
     ) -> None:
         self.name, self._year, self._magnitudes = name, year, magnitudes
+        self._keeps_labels = keeps_labels
         self.labels: tuple[str, ...] = ()  # in a column of days that is read, the texts that name their rows
         self.is_typed = not grid.is_text(name)
         self.type = grid.cells.column(name).type
@@ -289,7 +291,7 @@ class ColumnCells:
     def _labels_among_days(self) -> NDArray[np.bool_]:
         """Return which texts name their rows, in a column of days: plus VAT, below the periods of a bill.
 
-        They are no days, and their rows have fewer cells than any row with a day.
+        They are no days, and their rows have fewer cells than any row with a day, or the reader says that they count.
         """
         labels = np.zeros(len(self.distinct), dtype=bool)
         is_long = len(self.codes) > _MOST_LABELLED or len(self.distinct) > _TRIED
@@ -302,7 +304,8 @@ class ColumnCells:
         if 2 * has_day.sum() < (self.codes >= 0).sum():
             return labels
         for place in np.flatnonzero(self._is_day & ~reads):
-            labels[place] = bool((filled[self.codes == place] < filled[has_day].min()).all())
+            are_short = (filled[self.codes == place] < filled[has_day].min()).all()
+            labels[place] = self._keeps_labels or bool(are_short)
         return labels
 
     @cached_property

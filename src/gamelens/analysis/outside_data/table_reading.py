@@ -167,7 +167,7 @@ class _Looked:
     """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells.
 
     *below* are texts by column of rows below a total that is without them, and *asked* the texts that may be no money
-    before `leave_out=`, in a short table.
+    before `leave_out=`, in a short table. All rows of the columns *counted* count.
     """
 
     grid: Grid
@@ -179,6 +179,7 @@ class _Looked:
     text: Sequence[str]
     below: Mapping[str, Sequence[str]] = field(default_factory=dict)
     asked: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    counted: Collection[str] = ()
 
     @cached_property
     def cells(self) -> dict[str, ColumnCells]:
@@ -191,6 +192,7 @@ class _Looked:
                 year=self.year,
                 magnitudes=self.magnitudes,
                 is_text=name in self.text,
+                keeps_labels=name in self.counted,
             )
             for name in self.grid.columns
         }
@@ -245,6 +247,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         for name in given.get(argument, ()):
             _check_column(argument, name, grid)
     leave = given.get("leave_out", {})
+    looked = replace(looked, counted=[name for name, texts in leave.items() if texts is not True and not len(texts)])
     document = DocumentSums(np.zeros(len(looked.grid.rows), dtype=bool))
     if is_short(looked.grid):  # while its taxes are there, which its totals add up
         document = document_sums(looked.grid, looked.meanings, looked.cells)

@@ -7,6 +7,7 @@ What stands below a total of all rows, such as a tax, a credit memo or the previ
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -18,10 +19,11 @@ from numpy.typing import NDArray
 from gamelens.analysis.files.date_parsing import ParsedTimes
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import MEASURES, SUMMANDS, TIMES, ColumnCells, Meaning
-from gamelens.analysis.outside_data.words.tax_words import bare_words
-from gamelens.analysis.outside_data.words.total_words import PART, TOTAL_AT_ONE_END
 from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.tax_words import bare_words
+from gamelens.analysis.outside_data.words.total_words import PART, TOTAL_AT_ONE_END, WORD_AT_ONE_END
 
+_EASTERN_TOTAL: Final = re.compile("合計|小計|合计|小计|総計|总计|總計|총계|합계|소계")
 _MOST_ROWS: Final = 20_000
 _MOST_LINES: Final = 2_000
 _FEWEST_PARTS: Final = 2
@@ -44,10 +46,14 @@ class DocumentSums(NamedTuple):
 
 
 class _Lines(NamedTuple):
-    """The lines of a document: their *numbers*, which words say what, and which cells are *filled*."""
+    """The lines of a document: their *numbers*, which words say what, and which cells are *filled*.
+
+    Totals *of_names* are called like a name of the table: Total Meta.
+    """
 
     numbers: Floats
     are_totals: RowMask
+    of_names: RowMask
     are_parts: RowMask
     filled: RowMask
 
@@ -63,32 +69,51 @@ def document_sums(grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[st
     lines, first, line_of = np.unique(grid.rows, return_index=True, return_inverse=True)
     names = [name for name, column in cells.items() if not column.is_typed and meanings[name].role not in MEASURES]
     has_amount = any(meaning.role == "amount" for meaning in meanings.values())
-    summed = {name for name, meaning in meanings.items() if meaning.role in SUMMANDS or (not has_amount and meaning.role == "number")}
+    summed = {
+        name
+        for name, meaning in meanings.items()
+        if meaning.role in SUMMANDS or (not has_amount and meaning.role == "number")
+    }
     if not _FEWEST_PARTS < len(lines) <= _MOST_LINES or len(grid.rows) % len(lines) or not summed or not names:
         return none
-    are_totals, are_parts = np.zeros(len(lines), dtype=bool), np.zeros(len(lines), dtype=bool)
+    are_totals, are_parts, of_names = (np.zeros(len(lines), dtype=bool) for _ in range(3))
+    known = {text.casefold().strip() for name in names for text in cells[name].texts}
     for name in names:
         column = cells[name]
         of_totals = [place for place, text in enumerate(column.texts) if is_called_total(text)]
         of_parts = [place for place, text in enumerate(column.texts) if PART.match(text)]
         are_totals |= np.isin(column.codes[first], of_totals)
         are_parts |= np.isin(column.codes[first], of_parts)
+        of_names |= np.isin(
+            column.codes[first], [place for place in of_totals if _name_in(column.texts[place]) in known]
+        )
     place = pd.Series(line_of).groupby(line_of).cumcount().to_numpy()
     width = len(grid.rows) // len(lines)
     if place.max() + 1 != width:
         return none
     numbers = np.full((len(lines), width, len(summed)), np.nan)
-    for column, name in enumerate(summed):
-        numbers[line_of, place, column] = cells[name].likely_numbers
+    for order, name in enumerate(summed):
+        numbers[line_of, place, order] = cells[name].likely_numbers
     others = [column.numbers_of_values[first] >= 0 for name, column in cells.items() if name not in summed]
-    sums, below = _read_downwards(_Lines(numbers.reshape(len(lines), -1), are_totals, are_parts, np.array(others)))
+    sums, below = _read_downwards(
+        _Lines(numbers.reshape(len(lines), -1), are_totals, of_names, are_parts, np.array(others))
+    )
     by_column = _texts_of(np.isin(grid.rows, lines[below]), names, meanings, cells) if below.any() else {}
     return DocumentSums(np.isin(grid.rows, lines[sums]), by_column)
 
 
 def is_called_total(text: str) -> bool:
     """Return whether a text says that its row is a total, also of amounts with or without tax: Nettobetrag."""
-    return TOTAL_AT_ONE_END.fullmatch(text) is not None or bool({*folded_header(text).split()} & bare_words())
+    return (
+        TOTAL_AT_ONE_END.fullmatch(text) is not None
+        or _EASTERN_TOTAL.search(text) is not None
+        or bool({*folded_header(text).split()} & bare_words())
+    )
+
+
+def _name_in(text: str) -> str:
+    """Return what stands beside a word of totals."""
+    return WORD_AT_ONE_END.sub("", text).casefold().strip()
 
 
 def _read_downwards(lines: _Lines) -> tuple[RowMask, RowMask]:
@@ -104,7 +129,7 @@ def _read_downwards(lines: _Lines) -> tuple[RowMask, RowMask]:
     is_known = ~np.isnan(lines.numbers)
     for line in np.flatnonzero(is_known.any(axis=1) & ~lines.are_parts).tolist():
         begin = None
-        if lines.are_totals[line] or _lacks_name(lines, line, items):
+        if lines.are_totals[line] or _lacks_name(lines, line, items[: spans[0][2]] if spans else items):
             begin = next((begin for begin in begins if _is_sum(lines, line, added, begin, len(items))), None)
         if begin is not None:
             sums[line] = True
@@ -115,7 +140,7 @@ def _read_downwards(lines: _Lines) -> tuple[RowMask, RowMask]:
         added[len(items)] = added[len(items) - 1] + np.nan_to_num(lines.numbers[line])
     below = np.zeros_like(sums)
     of_items = ~lines.filled[:, sums].any(axis=1)  # columns such as a position that no sum has
-    tops = [(line, last) for line, begin, last in spans if begin == 0]
+    tops = [(line, last) for line, begin, last in spans if begin == 0 and not lines.of_names[line]]
     for place, line in enumerate(items) if tops else ():
         above = [last for top, last in tops if top < line]
         if not above:
@@ -125,7 +150,7 @@ def _read_downwards(lines: _Lines) -> tuple[RowMask, RowMask]:
         of_all = of_items & lines.filled[:, items[: above[0]]].all(axis=1)
         is_item = bool(lines.filled[of_all, line].any()) or not of_all.any()
         below[line] = not in_block and not (in_any and is_item)
-    return sums, below if 0 < below.sum() <= min(_MOST_BELOW, len(items) - below.sum()) else np.zeros_like(below)
+    return sums, below if below.sum() <= _MOST_BELOW else np.zeros_like(below)
 
 
 def _lacks_name(lines: _Lines, line: int, items: Sequence[int]) -> bool:

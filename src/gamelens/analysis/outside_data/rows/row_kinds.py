@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data.roles import (
-    KEYS,
     MEASURES,
     TIMES,
     ColumnCells,

@@ -8,7 +8,7 @@ where an amount or a count has numbers in these rows, and `leave_out=` decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
@@ -57,11 +57,13 @@ _NO_NAMES: Final = (
 )
 """Topics of the lexicon whose words are no names of networks or campaigns."""
 _NAMES: Final = frozenset(
-    {"target", "goal", "lift", "growth", "potential", "ziel", "lifetime", "fx", "kur", "ist", "plan"}
+    {"outlook", "target", "goal", "lift", "growth", "potential", "ziel", "lifetime", "fx", "kur", "ist", "plan"}
 )
 _SPANS: Final = frozenset({"day", "week", "month", "quarter", "period"})
 _OF_PLANS: Final = frozenset({"planned", "budget", "compared"})
-_TIME_WORD: Final = re.compile(r"(?:fy|h|q|t|w|wk|kw|cw|d|year|jahr|annee|ano|anno|rok)?\d*|n|s|of|the|to|bis|vs|/|year|jahr|annee|ano|anno|rok")
+_TIME_WORD: Final = re.compile(
+    r"(?:fy|h|q|t|w|wk|kw|cw|d|year|jahr|annee|ano|anno|rok)?\d*|n|s|of|the|to|bis|vs|/|year|jahr|annee|ano|anno|rok"
+)
 _YEAR: Final = re.compile(r"(?<!\d)20[1-4]\d(?!\d)")
 _NEARLY_ALL: Final = 0.8  # of the rows
 _MOST_PARTS: Final = 400  # texts of a column that may name parts and taxes
@@ -155,9 +157,10 @@ def stated_rows(
         of_sums: dict[str | Literal[True], State] = dict.fromkeys(below.get(name, ()), "below")
         if not column_cells.is_typed and (meanings[name].role in KEYS or meanings[name].role == "text"):
             of_sums |= _of_parts(column_cells) | _of_other_years(column_cells, years)
+            of_sums |= _of_plans(column_cells) if meanings[name].role in ("platform", "country", "format") else {}
             of_sums |= {} if is_known else _of_taxes(column_cells)
         if meanings[name].role in TIMES:
-            of_sums = dict.fromkeys(column_cells.labels, "moved") | of_sums
+            of_sums = {text: of_sums.get(text, "moved") for text in (*of_sums, *column_cells.labels)}
         of_sums = {text: state for text, state in of_sums.items() if text in column_cells.texts}
         if stated is not None and not stated.codes:
             stated = StatedRows(name, {**of_sums, **stated.states})
@@ -184,10 +187,10 @@ def notes_on_the_rest(
         if not leave.get(stated.name) or leave[stated.name] is ANY:
             continue
         rows = {text: rows_with(cells[stated.name], text) for text in stated.states}
-        every = np.logical_or.reduce([*rows.values(), np.zeros(len(grid.rows), dtype=bool)])
+        every: NDArray[np.bool_] = np.logical_or.reduce([*rows.values(), np.zeros(len(grid.rows), dtype=bool)])
         if every.any():
             counts = "counts" if every.sum() == 1 else "count"
-            texts = _listed([text for text in rows if rows[text].any()])
+            texts = _listed(_named([text for text in rows if rows[text].any()]))
             note = f"{grid.rows_text(every)} with {texts} in {stated.name} {counts}"
             if asked.get(stated.name) and not {*asked[stated.name]} & {*leave[stated.name]}:
                 left = [*leave[stated.name], *(text for text in rows if rows[text].any())]
@@ -208,7 +211,12 @@ def without_reversals(
 
     def is_subtracted(stated: StatedRows, text: str | Literal[True]) -> bool:
         rows = rows_with(cells[stated.name], text)
-        return any((values[rows] < 0).any() and (values[rows] <= 0).all() and (values[~rows] > 0).sum() > (values[~rows] < 0).sum() for values in amounts)
+        return any(
+            (values[rows] < 0).any()
+            and (values[rows] <= 0).all()
+            and (values[~rows] > 0).sum() > (values[~rows] < 0).sum()
+            for values in amounts
+        )
 
     kept = [
         stated._replace(
@@ -242,6 +250,16 @@ def _of_parts(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
     return dict.fromkeys(parts, "part") if len(parts) < len(column_cells.distinct) else {}
 
 
+def _of_plans(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
+    """Return the texts of a column of known names that are a word of plans or comparisons: Plan, beside iOS."""
+    found: dict[str | Literal[True], State] = {}
+    for text in column_cells.texts if len(column_cells.distinct) <= _MOST_PARTS else ():
+        folded = folded_header(text)
+        if any(concept.name in _OF_PLANS and phrase == folded for concept, phrase, _ in concepts_in(folded)):
+            found[text] = "expected"
+    return found if len(found) < len(column_cells.distinct) else {}
+
+
 def _of_taxes(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
     """Return texts that are nothing but a tax, with or without its rate: Tax (19%)."""
     if not 1 < len(column_cells.distinct) <= _MOST_PARTS:
@@ -249,9 +267,7 @@ def _of_taxes(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
     return {text: "charge" for text in column_cells.texts if folded_header(text.strip(_MARKS)) in tax_words("name")}
 
 
-def _of_other_years(
-    column_cells: ColumnCells, years: NDArray[np.int64] | None
-) -> dict[str | Literal[True], State]:
+def _of_other_years(column_cells: ColumnCells, years: NDArray[np.int64] | None) -> dict[str | Literal[True], State]:
     """Return names of a year that is none of the years of their days, beside words of plans and measures alone."""
     if years is None or not 1 < len(column_cells.distinct) <= _MOST_PARTS:
         return {}
@@ -274,8 +290,8 @@ def _of_labels(
 ) -> StatedRows | None:
     """Return the rows of a column of names whose text names nothing that money was paid to: carried forward, MTD.
 
-    So does a word of subtotals at one end: a row of it that is the sum of others is left out before. In rows *lacking* a
-    name that others have, such a word may stand anywhere.
+    So does a word of subtotals at one end: a row of it that is the sum of others is left out before. In rows *lacking*
+    a name that others have, such a word may stand anywhere.
     """
     if column_cells.is_typed or not 1 < len(column_cells.distinct) <= _MOST_NAMES or is_kind_header(name):
         return None
@@ -444,7 +460,8 @@ def _reasons(texts: Mapping[str, Any], found: Sequence[StatedRows]) -> str:
     for name, of_column in texts.items():
         states = {text: state for stated in found if stated.name == name for text, state in stated.states.items()}
         by_reason: dict[str, list[str | Literal[True]]] = {}
-        for text in [ANY] if of_column is ANY else of_column:
+        every: Sequence[str | Literal[True]] = [ANY] if of_column is ANY else of_column
+        for text in every:
             by_reason.setdefault(_REASONS.get(states[text], _NO_MONEY), []).append(text)
         for reason, alike in by_reason.items():
             rows = "" if reason == _REASONS["part"] or reason in kinds else "rows of "
