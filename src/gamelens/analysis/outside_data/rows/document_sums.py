@@ -129,8 +129,12 @@ def _read_downwards(lines: _Lines) -> tuple[RowMask, RowMask]:
     is_known = ~np.isnan(lines.numbers)
     for line in np.flatnonzero(is_known.any(axis=1) & ~lines.are_parts).tolist():
         begin = None
-        if lines.are_totals[line] or _lacks_name(lines, line, items[: spans[0][2]] if spans else items):
-            begin = next((begin for begin in begins if _is_sum(lines, line, added, begin, len(items))), None)
+        lacks_name = _lacks_name(lines, line, items[: spans[0][2]] if spans else items)
+        if lines.are_totals[line] or lacks_name:
+            sums_of = (
+                begin for begin in begins if _is_sum(lines, line, added, begin, len(items), lacks_name=lacks_name)
+            )
+            begin = next(sums_of, None)
         if begin is not None:
             sums[line] = True
             spans.append((line, begin, len(items)))
@@ -158,16 +162,18 @@ def _lacks_name(lines: _Lines, line: int, items: Sequence[int]) -> bool:
     return len(items) >= _FEWEST_PARTS and bool((lines.filled[:, items].all(axis=1) & ~lines.filled[:, line]).any())
 
 
-def _is_sum(lines: _Lines, line: int, added: Floats, begin: int, end: int) -> bool:
+def _is_sum(lines: _Lines, line: int, added: Floats, begin: int, end: int, *, lacks_name: bool) -> bool:
     """Return whether all numbers of a line are the sums of the items from *begin* to *end*.
 
-    One whose words do not say so must be exact, of several items and no small whole numbers.
+    One whose words do not say so must be exact, of several items and no small whole numbers. Two items are enough for
+    one that says so, unless it has all their names and small whole numbers.
     """
     stated, of_items, parts = lines.numbers[line], added[end] - added[begin], end - begin
     known, is_called = ~np.isnan(stated), lines.are_totals[line]
-    if parts < (_FEWEST_PARTS if is_called else _FEWEST_UNCALLED) or not stated[known].any():
-        return False
     is_long = (np.abs(stated[known]) >= _LONG) | (stated[known] % 1 != 0)
+    is_sure = is_called and (lacks_name or bool(is_long.any()))
+    if parts < (_FEWEST_PARTS if is_sure else _FEWEST_UNCALLED) or not stated[known].any():
+        return False
     within = _ROUNDED * parts + (_SHARE_CALLED if is_called else _SHARE) * np.abs(stated[known])
     return bool((is_called or is_long.any()) and (np.abs(stated - of_items)[known] <= within).all())
 

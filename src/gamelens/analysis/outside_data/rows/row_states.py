@@ -102,6 +102,8 @@ _ORDINARY: Final = frozenset(
     }
 )  # fmt: skip
 """Words that are names of other things as well, such as of events: they count below a header of states alone."""
+_WORDS_OF_NAMES: Final = frozenset({"report", "budget", "balance", "provision", "kurs", "difference", "differences"})
+"""Words of labels that stand in names as well: report design."""
 _MARKS: Final = " :–—-()[]\"'*.!?"
 _NO_MONEY: Final = ", which may be no money spent or earned"
 _REASONS: Final[Mapping[str, str]] = {
@@ -148,7 +150,8 @@ def stated_rows(
             stated = _of_flag(name, texts) or _of_texts(name, texts)
         is_text = meanings[name].role == "text" and not _is_of_ads(name)
         if stated is None and (meanings[name].role in KEYS or is_text):
-            stated = _of_labels(name, column_cells, lacking, is_known=is_known, keeps_totals=keeps_totals)
+            lacks = lacking if is_text else np.zeros_like(lacking)
+            stated = _of_labels(name, column_cells, lacks, is_known=is_known, keeps_totals=keeps_totals)
         if stated is not None and name in others:
             states = {text: state for text, state in stated.states.items() if text not in others[name]}
             stated = StatedRows(name, states)
@@ -205,26 +208,24 @@ def notes_on_the_rest(
 def without_reversals(
     found: Sequence[StatedRows], columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]
 ) -> list[StatedRows]:
-    """Return *found* without what is subtracted by its sign, such as a dispute below 0 among charges above 0."""
+    """Return *found* without disputes that are subtracted by their sign, below 0 among charges above 0.
+
+    The largest amount of their rows decides: the fee of a dispute is above 0.
+    """
     amounts = [column.values.astype("float64").to_numpy() for column in columns if column.role in ("amount", "number")]
     amounts = [np.nan_to_num(values) for values in amounts]
 
     def is_subtracted(stated: StatedRows, text: str | Literal[True]) -> bool:
+        if text is ANY or _stem(folded_header(text.strip(_MARKS))) not in _words()["dispute"] or not amounts:
+            return False
         rows = rows_with(cells[stated.name], text)
-        return any(
-            (values[rows] < 0).any()
-            and (values[rows] <= 0).all()
-            and (values[~rows] > 0).sum() > (values[~rows] < 0).sum()
-            for values in amounts
-        )
+        largest = max(amounts, key=lambda values: float(np.abs(values[rows]).sum()))
+        is_below = bool((largest[rows] <= 0).all() and largest[rows].any())
+        return is_below and bool((largest[~rows] > 0).sum() > (largest[~rows] < 0).sum())
 
     kept = [
         stated._replace(
-            states={
-                text: state
-                for text, state in stated.states.items()
-                if state != "void" or not is_subtracted(stated, text)
-            }
+            states={text: state for text, state in stated.states.items() if not is_subtracted(stated, text)}
         )
         for stated in found
     ]
@@ -349,8 +350,8 @@ def _label_first() -> re.Pattern[str]:
 @cache
 def _label_anywhere() -> re.Pattern[str]:
     """Return what finds such a word, a tax or a credit within a text."""
-    words = {folded_header(word) for word in LEXICON["row_back"]["words"]} - _ORDINARY
-    return any_phrase(word for word in {*_labels(), *words, *tax_words("name")} if len(word) > 1)
+    words = {*_labels(), *map(folded_header, LEXICON["row_back"]["words"]), *tax_words("name")}
+    return any_phrase(word for word in words - _ORDINARY - _WORDS_OF_NAMES if len(word) > 1)
 
 
 @cache
