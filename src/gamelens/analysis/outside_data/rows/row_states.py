@@ -150,7 +150,7 @@ def stated_rows(
             stated = _of_flag(name, texts) or _of_texts(name, texts)
         is_text = meanings[name].role == "text" and not _is_of_ads(name)
         if stated is None and (meanings[name].role in KEYS or is_text):
-            lacks = lacking if is_text else np.zeros_like(lacking)
+            lacks = np.zeros_like(lacking) if meanings[name].role == "campaign" else lacking
             stated = _of_labels(name, column_cells, lacks, is_known=is_known, keeps_totals=keeps_totals)
         if stated is not None and name in others:
             states = {text: state for text, state in stated.states.items() if text not in others[name]}
