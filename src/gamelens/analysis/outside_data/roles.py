@@ -291,7 +291,7 @@ class ColumnCells:
     def _labels_among_days(self) -> NDArray[np.bool_]:
         """Return which texts name their rows, in a column of days: plus VAT, below the periods of a bill.
 
-        They are no days, and their rows have fewer cells than any row with a day, or the reader says that they count.
+        They are no days, and their rows have numbers, and fewer cells than any row with a day, or the reader counts them.
         """
         labels = np.zeros(len(self.distinct), dtype=bool)
         is_long = len(self.codes) > _MOST_LABELLED or len(self.distinct) > _TRIED
@@ -303,9 +303,14 @@ class ColumnCells:
         has_day = np.append(reads, False)[self.codes]
         if 2 * has_day.sum() < (self.codes >= 0).sum():
             return labels
+        has_number = np.zeros(len(self.codes), dtype=bool)
+        for name in [name for name in self._grid.columns if name != self.name]:
+            texts, codes = self._grid.texts(name)
+            has_number |= np.append(np.asarray(pc.match_substring_regex(texts, r"\d"), dtype=bool), False)[codes]
         for place in np.flatnonzero(self._is_day & ~reads):
-            are_short = (filled[self.codes == place] < filled[has_day].min()).all()
-            labels[place] = self._keeps_labels or bool(are_short)
+            rows = self.codes == place
+            are_short = bool((filled[rows] < filled[has_day].min()).all())
+            labels[place] = has_number[rows].any() and (self._keeps_labels or are_short)
         return labels
 
     @cached_property
