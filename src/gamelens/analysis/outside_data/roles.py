@@ -291,7 +291,7 @@ class ColumnCells:
     def _labels_among_days(self) -> NDArray[np.bool_]:
         """Return which texts name their rows, in a column of days: plus VAT, below the periods of a bill.
 
-        They are no days, and their rows have numbers, and fewer cells than any row with a day, or the reader counts them.
+        They are no days. Their rows have numbers, and fewer cells than any row with a day, or the reader counts them.
         """
         labels = np.zeros(len(self.distinct), dtype=bool)
         is_long = len(self.codes) > _MOST_LABELLED or len(self.distinct) > _TRIED

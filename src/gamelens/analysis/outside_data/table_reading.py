@@ -166,7 +166,7 @@ _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total r
 class _Looked:
     """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells.
 
-    *below* are texts by column of rows below a total that is without them, and *asked* the texts that may be no money
+    *below* are texts by column of rows below a total that is without them, and *doubtful* the texts that may be no money
     before `leave_out=`, in a short table. All rows of the columns *counted* count.
     """
 
@@ -178,7 +178,7 @@ class _Looked:
     magnitudes: Mapping[str, float]
     text: Sequence[str]
     below: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    asked: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    doubtful: Mapping[str, Collection[Any]] = field(default_factory=dict)
     counted: Collection[str] = ()
 
     @cached_property
@@ -255,7 +255,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     looked = replace(looked, below=document.below)
     if leave:
         if is_short(looked.grid):
-            looked = replace(looked, asked=_asked_about(looked, document))
+            looked = replace(looked, doubtful=_doubtful_texts(looked, document))
         marked = _with_hidden_rows(looked.grid) if HIDDEN in leave else looked.grid
         mask, left_notes = left_out(leave, marked)
         left = marked.filtered(~mask, *left_notes)
@@ -293,7 +293,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
 
 
-def _asked_about(looked: _Looked, document: DocumentSums) -> dict[str, list[Any]]:
+def _doubtful_texts(looked: _Looked, document: DocumentSums) -> dict[str, list[Any]]:
     """Return the texts by column that may be no money, in rows that are no sums of a document."""
     found: dict[str, list[Any]] = {}
     for stated in stated_rows(looked.meanings, looked.cells, below=document.below):
@@ -555,7 +555,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
-            *notes_on_the_rest(every, given.get("leave_out", {}), looked.asked, cells, grid),
+            *notes_on_the_rest(every, given.get("leave_out", {}), looked.doubtful, cells, grid),
         ),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,

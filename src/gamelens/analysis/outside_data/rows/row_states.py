@@ -177,13 +177,13 @@ def stated_rows(
 def notes_on_the_rest(
     found: Sequence[StatedRows],
     leave: Mapping[str, Any],
-    asked: Mapping[str, Collection[str | Literal[True]]],
+    doubtful: Mapping[str, Collection[str | Literal[True]]],
     cells: Mapping[str, ColumnCells],
     grid: Grid,
 ) -> list[str]:
     """Return notes on the doubtful rows of *found* that count as `leave_out=` names others of their column alone.
 
-    *asked* are the doubtful texts by column before. Where it names none of them, the note says how to leave them out.
+    *doubtful* are these texts by column before. Where it names none of them, the note says how to leave them out.
     """
     notes = []
     for stated in found:
@@ -195,7 +195,7 @@ def notes_on_the_rest(
             counts = "counts" if every.sum() == 1 else "count"
             texts = _listed(_named([text for text in rows if rows[text].any()]))
             note = f"{grid.rows_text(every)} with {texts} in {stated.name} {counts}"
-            if asked.get(stated.name) and not {*asked[stated.name]} & {*leave[stated.name]}:
+            if doubtful.get(stated.name) and not {*doubtful[stated.name]} & {*leave[stated.name]}:
                 left = [*leave[stated.name], *(text for text in rows if rows[text].any())]
                 them = "it" if every.sum() == 1 else "them"
                 note += f"{COUNTS_YET}leave_out={ {stated.name: left}!r} leaves {them} out"
