@@ -166,7 +166,7 @@ _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total r
 class _Looked:
     """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells.
 
-    *below* are texts by column of rows below a total that is without them, and *doubtful* the texts that may be no money
+    *below* are texts by column of rows below a total that is without them, and *doubtful* the texts of no money
     before `leave_out=`, in a short table. All rows of the columns *counted* count.
     """
 
