@@ -866,7 +866,9 @@ def _beside_costs(
         is_outside = is_new & ~_is_within(joined["timestamp"], days) & ~joined["timestamp"].isin(frame["timestamp"])
         has_none = (table.starts.isna() & dollars.notna()).to_numpy()
         if has_none.any() and pairs["timestamp"] == table.periods.column:
-            said = f"{dollars[has_none].sum():,.2f} of {dollars.sum():,.2f} USD are left out"
+            are_left_out = bool((is_new & joined["timestamp"].isna()).any())  # or in the only bucket of the frame
+            said = f"{dollars[has_none].sum():,.2f} of {dollars.sum():,.2f} USD "
+            said += "are left out" if are_left_out else "count"
             dayless = [f"{said}: {table.grid.rows_text(has_none)} without a day"]
             emit_warning(dayless[0])
         if is_outside.any() and joined.loc[~is_outside, brought].isna().all():

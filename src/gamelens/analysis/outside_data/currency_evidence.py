@@ -80,6 +80,7 @@ _UNIT_LINE: Final = re.compile(
 _UNIT_BEFORE: Final = re.compile(
     r"(円|ドル|ユーロ|元|美元|원|달러)(?=\s*(?:単位|建て|表示|换算|換算|为单位|為單位|단위|기준))"
 )  # 千円単位
+_AMOUNT_IN_LINE: Final = re.compile(r"(?:[A-Z]{3}|[$£€¥])\s?\d|\d\s?(?:[A-Z]{3}(?![A-Za-z])|[$£€¥])")
 _CODE_IN_NAME: Final = re.compile(r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])")
 _ROUNDED: Final = 0.0051
 _FEWEST_ROWS: Final = 3
@@ -157,6 +158,7 @@ def currencies_of_column(
         witnesses += _of_formats(grid.formats.get(name, ()))
         if (said := meaning.details.get("currency")) and currencies_of(said):
             witnesses.append(_same(said, meaning.evidence.where, "", count))
+        witnesses += _of_signs_in_lines(grid, witnesses, count)
     is_filled = _filled(column_cells)
     said = [(witness, np.where(is_filled, witness.rows, -1)) for witness in witnesses]
     said = [(witness, places) for witness, places in said if (places >= 0).any()]
@@ -371,6 +373,21 @@ def currency_beside(grid: Grid) -> str | None:
     says = [witness.says[0] for witness in _constant("", nothing, grid, 0)]
     possible = common(says) if says else NO_CURRENCY
     return next(iter(possible)) if len(possible) == 1 else None
+
+
+def _of_signs_in_lines(grid: Grid, witnesses: Sequence[Witness], count: int) -> list[Witness]:
+    """Return what a line beside the table says of a symbol of several currencies: $ below a title with US$.
+
+    A line with an amount of money, such as a cap of US$ 5,000, says nothing of others.
+    """
+    possible = [meant for witness in witnesses for meant in witness.says]
+    if not possible or any(len(meant) < 2 for meant in possible):
+        return []
+    for line in grid.above:
+        meant = NO_CURRENCY if _AMOUNT_IN_LINE.search(line) else currencies_in(line)
+        if len(meant) == 1 and meant <= common(possible):
+            return [Witness(Evidence(_shown(meant), "a line beside the table", line), [meant], _every(count))]
+    return []
 
 
 def is_about_money(line: str) -> bool:

@@ -31,6 +31,8 @@ HAS_MONEY: Final = frozenset({"amount", "price"})
 """Roles whose numbers are money."""
 MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
+COUNTS_YET: Final = ", which leave_out= does not name: "
+"""Stands in a note on doubtful rows that a list of others of their column leaves in, and of which a sum warns."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'
 _WARNED: Final = "has warned"
 _MOST_PARTS: Final = 12  # that a step names
@@ -254,11 +256,19 @@ def check_wholes(table: OutsideTable, keys: Collection[str] = ()) -> None:
 
 def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
     """Return what is doubtful in a sum of all rows of *column*: amounts without a day, rows that are there again."""
-    doubts = [note for note in table.notes if _COUNTS_AGAIN in note or note.startswith(f"{column.name}: the total of ")]
+    marks = (_COUNTS_AGAIN, COUNTS_YET)
+    doubts = [
+        note
+        for note in table.notes
+        if any(mark in note for mark in marks) or note.startswith(f"{column.name}: the total of ")
+    ]
     has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0
     if table.period is not None and (rows := table.starts.isna().to_numpy() & has_amount).any():
         day = table.periods.column or "days"
-        step = f"leave_out={ {day: ['']}!r} leaves {'it' if rows.sum() == 1 else 'them'} out"
+        texts = ["", *table.grid.texts(day)[0].to_pylist()] if day in table.grid.columns else [""]
+        codes = table.grid.texts(day)[1] if day in table.grid.columns else np.full(len(rows), -1)
+        named = [texts[code + 1] for code in dict.fromkeys(codes[rows].tolist())]
+        step = f"leave_out={ {day: named}!r} leaves {'it' if rows.sum() == 1 else 'them'} out"
         doubts.append(f"{table.grid.rows_text(rows)} without a day {'counts' if rows.sum() == 1 else 'count'}: {step}")
     return doubts
 

@@ -177,6 +177,7 @@ _PLATFORM: Final = r"android|ios|iphone|ipad|google play|app store"
 _BESIDE_APP: Final = re.compile(rf"(?i)(?:.*[\w)\]][\s_:|,/.–-]+)({_PLATFORM})|({_PLATFORM})[\s_:|,/–-]+.+")
 _PLATFORM_WORD: Final = re.compile(rf"(?i)(?<![^\W_])(?:{_PLATFORM})(?![^\W_])")
 _LAST_HOUR: Final = 23
+_MOST_LABELLED: Final = 2_000  # rows of a bill
 _TRIED: Final = 500  # distinct texts that are looked at one by one
 _FEWEST_NUMBERS: Final = 1 / 3
 _FLAGS: Final = frozenset({"true", "false", "yes", "no"})
@@ -239,8 +240,11 @@ class ColumnCells:
         year: int | None = None,
         magnitudes: Mapping[str, float] | None = None,
         is_text: bool = False,
+        keeps_labels: bool = False,
     ) -> None:
         self.name, self._year, self._magnitudes = name, year, magnitudes
+        self._keeps_labels = keeps_labels
+        self.labels: tuple[str, ...] = ()  # in a column of days that is read, the texts that name their rows
         self.is_typed = not grid.is_text(name)
         self.type = grid.cells.column(name).type
         self._grid, self._day_first, self._is_text = grid, day_first, is_text
@@ -296,6 +300,31 @@ class ColumnCells:
         for place, text in self.unlike_names.items():
             is_day[place] &= not (TOTAL_AT_ONE_END.fullmatch(text) or AVERAGE_AT_ONE_END.fullmatch(text))
         return is_day
+
+    def _labels_among_days(self) -> NDArray[np.bool_]:
+        """Return which texts name their rows, in a column of days: plus VAT, below the periods of a bill.
+
+        They are no days. Their rows have numbers, and fewer cells than any row with a day, or the reader counts them.
+        """
+        labels = np.zeros(len(self.distinct), dtype=bool)
+        is_long = len(self.codes) > _MOST_LABELLED or len(self.distinct) > _TRIED
+        if is_long or not self.example or not _is_one_time(self.example, self.name):
+            return labels
+        reads = np.array([_is_one_time(text, self.name) for text in self.texts], dtype=bool)
+        columns = [self._grid.cells.column(name) for name in self._grid.columns]
+        filled = np.sum([column.is_valid().to_numpy() for column in columns], axis=0)
+        has_day = np.append(reads, False)[self.codes]
+        if 2 * has_day.sum() < (self.codes >= 0).sum():
+            return labels
+        has_number = np.zeros(len(self.codes), dtype=bool)
+        for name in [name for name in self._grid.columns if name != self.name]:
+            texts, codes = self._grid.texts(name)
+            has_number |= np.append(np.asarray(pc.match_substring_regex(texts, r"\d"), dtype=bool), False)[codes]
+        for place in np.flatnonzero(self._is_day & ~reads):
+            rows = self.codes == place
+            are_short = bool((filled[rows] < filled[has_day].min()).all())
+            labels[place] = has_number[rows].any() and (self._keeps_labels or are_short)
+        return labels
 
     @cached_property
     def named(self) -> list[str]:
@@ -421,6 +450,8 @@ class ColumnCells:
                 read = fiscal or _ranges_and_others(days, hints) or _dates_and_texts(days, hints)
                 read = read or read_times(days, **hints)
             except NotTimes as error:
+                if self._labels_among_days().any():
+                    raise
                 are_months |= any(concept.name == "month" for concept, _, _ in concepts_in(folded_header(self.name)))
                 stated = days_beside(self._grid.above)
                 within = stated.days if stated else None
@@ -431,7 +462,11 @@ class ColumnCells:
                 note = f"{self.name}: {days[0]} is read as {dated[0]}, by {by}"
                 read = replace(read_times(dated, field=self.name), note=note, is_dated=True)
         except BadQuery as error:
-            return error
+            if not (labels := self._labels_among_days()).any():
+                return error
+            self.__dict__["_is_day"] = self._is_day & ~labels
+            self.labels = tuple(self.texts[place] for place in np.flatnonzero(labels))
+            return self._read_times(language, are_months=are_months)
         at, until, written = map(self._of_texts, (read.at, read.until, read.written))
         return read if at is None else replace(read, at=at, until=until, written=written)
 
@@ -567,6 +602,17 @@ class ColumnCells:
         elif not self.is_typed and not self._is_text and self.are_networks:
             says = "network"
         return Meaning(says, Evidence(says, "cells", self.example))
+
+
+def _is_one_time(text: str, name: str) -> bool:
+    """Return whether a text alone is a day or a period, also one that can be read in two ways."""
+    try:
+        read_times([text], field=name)
+    except NotTimes:
+        return False
+    except BadQuery:
+        return True
+    return True
 
 
 def _ranges_and_others(texts: Sequence[str], hints: Mapping[str, Any]) -> ParsedTimes | None:

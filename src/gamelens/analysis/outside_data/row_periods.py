@@ -23,6 +23,7 @@ from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.fiscal_periods import is_definition
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, ColumnCells, Evidence, Meaning, concepts_in, groups_of
 from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.total_words import WHOLE_OF_NAMES
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.intervals import Interval
 
@@ -76,6 +77,7 @@ _MOST_NAMED: Final = 20  # texts in a step
 _MOST_READ: Final = 1_000  # texts that are looked at one by one
 _LONGEST_LINE: Final = 60
 _FEW: Final = 0.25  # of the texts, months among days
+_MOST_PERIODS: Final = 400
 _FEWEST: Final = 3  # dates a week or a month apart that tell weeks or months
 
 
@@ -362,12 +364,44 @@ def _ranges_over_days(
     is_over = np.searchsorted(of_names, apart + starts) < np.searchsorted(of_names, apart + ends)
     is_over |= ~has_name & (np.searchsorted(of_all, starts) < np.searchsorted(of_all, ends))
     is_over &= is_range
+    beside = "one of them"
+    if not is_over.any():
+        names = keys or [text for text, meaning in meanings.items() if meaning.role == "text"]
+        is_over = is_known & _hold_others(starts, ends, [cells[name] for name in names])
+        beside = "parts of them"
     if not is_over.any():
         return None
     texts = [*dict.fromkeys(column_cells.texts[code] for code in column_cells.codes[is_over].tolist())][:_MOST_NAMED]
-    rule = f"in {grid.rows_text(is_over)} stands for several days, and other rows for one of them: "
+    rule = f"in {grid.rows_text(is_over)} stands for several days, and other rows for {beside}: "
     rule += f"leave_out={ {name: texts}!r} leaves {'it' if is_over.sum() == 1 else 'them'} out, "
     return BadQuery(name, texts[0], f"{rule}leave_out={ {name: []}!r} counts all, each of its days")
+
+
+def _hold_others(starts: NDArray[np.int64], ends: NDArray[np.int64], names: Sequence[ColumnCells]) -> NDArray[np.bool_]:
+    """Return which rows have a period that holds several others of the same names, as a month holds its weeks.
+
+    A row without a name, or with a word for the whole, is of all names.
+    """
+    periods, period = np.unique(np.stack([starts, ends]), axis=1, return_inverse=True)
+    numbers = {column.name: column.numbers_of_values for column in names}
+    group = groups_of(numbers, [*numbers], len(starts))
+    count = int(group.max(initial=0)) + 1
+    none = np.zeros(len(starts), dtype=bool)
+    if not _FEWEST <= periods.shape[1] <= _MOST_PERIODS or count > _MOST_READ:
+        return none
+    first, last = periods
+    holds = (first[:, None] <= first) & (last[:, None] >= last) & ((last - first)[:, None] > last - first)
+    is_there = np.zeros((count, periods.shape[1]), dtype=bool)
+    is_there[group, period] = True
+    is_whole = np.ones(len(starts), dtype=bool)
+    for column in names:
+        if column.is_typed:
+            is_whole &= False
+            continue
+        wholes = [place for place, text in column.unlike_names.items() if WHOLE_OF_NAMES.fullmatch(text)]
+        is_whole &= (column.codes < 0) | np.isin(column.codes, wholes)
+    beside = np.where(is_whole[:, None], is_there.any(axis=0), is_there[group])
+    return np.asarray((beside & holds[period]).sum(axis=1) > 1)
 
 
 def _weeks_to(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid) -> Periods | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -70,6 +70,7 @@ from gamelens.analysis.outside_data.roles import (
 )
 from gamelens.analysis.outside_data.row_periods import Periods, day_column, day_in_lines, periods_of, step_of_days
 from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
+from gamelens.analysis.outside_data.rows.document_sums import DocumentSums, document_sums, is_short
 from gamelens.analysis.outside_data.rows.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.rows.repeated_keys import FILLED_DOWN, with_repeated_keys
 from gamelens.analysis.outside_data.rows.repeated_rows import (
@@ -88,9 +89,12 @@ from gamelens.analysis.outside_data.rows.repeated_rows import (
 from gamelens.analysis.outside_data.rows.row_states import (
     is_void_header,
     left_out,
+    notes_on_the_rest,
     rows_named,
+    rows_with,
     state_problem,
     stated_rows,
+    without_reversals,
 )
 from gamelens.analysis.outside_data.rows.running_totals import (
     growth_problem,
@@ -168,7 +172,11 @@ _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total r
 
 @dataclass(frozen=True, eq=False)
 class _Looked:
-    """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells."""
+    """A grid, its cells, and what its columns mean by an argument, a vendor, a header or the cells.
+
+    *below* are texts by column of rows below a total that is without them, and *doubtful* the texts of no money
+    before `leave_out=`, in a short table. All rows of the columns *counted* count.
+    """
 
     grid: Grid
     vendor: Vendor | None
@@ -177,6 +185,9 @@ class _Looked:
     year: int | None
     magnitudes: Mapping[str, float]
     text: Sequence[str]
+    below: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    doubtful: Mapping[str, Collection[Any]] = field(default_factory=dict)
+    counted: Collection[str] = ()
 
     @cached_property
     def cells(self) -> dict[str, ColumnCells]:
@@ -189,6 +200,7 @@ class _Looked:
                 year=self.year,
                 magnitudes=self.magnitudes,
                 is_text=name in self.text,
+                keeps_labels=name in self.counted,
             )
             for name in self.grid.columns
         }
@@ -244,17 +256,28 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         for name in given.get(argument, ()):
             _check_column(argument, name, grid)
     leave = given.get("leave_out", {})
+    looked = replace(looked, counted=[name for name, texts in leave.items() if texts is not True and not len(texts)])
+    document = DocumentSums(np.zeros(len(looked.grid.rows), dtype=bool))
+    if is_short(looked.grid):  # while its taxes are there, which its totals add up
+        document = document_sums(looked.grid, looked.meanings, looked.cells)
+    sums = document.mask
+    looked = replace(looked, below=document.below)
     if leave:
+        if is_short(looked.grid):
+            looked = replace(looked, doubtful=_doubtful_texts(looked, document))
         marked = _with_hidden_rows(looked.grid) if HIDDEN in leave else looked.grid
         mask, left_notes = left_out(leave, marked)
         left = marked.filtered(~mask, *left_notes)
         answers = [name for name in (STRUCK, *([HIDDEN] if marked is not looked.grid else [])) if name in leave]
         left = replace(left, cells=left.cells.drop_columns(answers))
         looked, tables = replace(looked, grid=left), np.resize(tables, len(mask))[~mask]
+        sums = sums[~mask]
+    summed_rows = looked.grid.rows[sums]
     looked, problems = _without_repeated_rows(looked, tables, given.get("repeats"))
     totals: str | Sequence[str] = given.get("totals", "skip")
     named = () if isinstance(totals, str) else totals
-    found = find_totals(looked.grid, looked.meanings, looked.cells, named, leave)
+    sums = np.isin(looked.grid.rows, summed_rows)
+    found = find_totals(looked.grid, looked.meanings, looked.cells, named, leave, sums)
     found, hidden = _totals_of_seen_rows(looked, found, named, leave)
     found = _totals_of_all_headers(looked, found)
     problems = {**hidden, **problems}
@@ -278,6 +301,17 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         problem = problems.get(column.name) if column.role in _COUNTED_TWICE else blank.get(column.name)
         columns.append(replace(column, problem=column.problem or problem or growth_problem(table, column)))
     return with_amounts_of_days(replace(table, columns=tuple(columns)), totals_by_day)
+
+
+def _doubtful_texts(looked: _Looked, document: DocumentSums) -> dict[str, list[Any]]:
+    """Return the texts by column that may be no money, in rows that are no sums of a document."""
+    found: dict[str, list[Any]] = {}
+    for stated in stated_rows(looked.meanings, looked.cells, below=document.below):
+        of_rows = {text: rows_with(looked.cells[stated.name], text) for text in (*stated.states, *stated.codes)}
+        found.setdefault(stated.name, []).extend(
+            text for text, rows in of_rows.items() if (rows & ~document.mask).any()
+        )
+    return found
 
 
 def _totals_of_seen_rows(
@@ -507,14 +541,17 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
     columns = _refunds_negative(columns, meanings, cells)
     bases = tax_bases(meanings, cells, answered)
     of_taxes = {stated.name: stated.bases for stated in bases}
-    states = stated_rows(
+    every = stated_rows(
         meanings,
         cells,
-        answered,
         is_known=vendor is not None,
         keeps_totals=given.get("totals") == "keep",
         others=of_taxes,
+        below=looked.below,
+        years=None if periods.length is None else periods.starts.dt.year.fillna(0).to_numpy(dtype="int64"),
     )
+    every = without_reversals(every, [column for column in columns if column.name in cells], cells)
+    states = [stated for stated in every if stated.name not in answered]
     columns = [
         replace(
             column,
@@ -547,6 +584,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
+            *notes_on_the_rest(every, given.get("leave_out", {}), looked.doubtful, cells, grid),
         ),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from gamelens.analysis.ads.canonical_names import canonical_name, says_nothing
 from gamelens.analysis.outside_data.roles import (
-    KEYS,
     MEASURES,
     TIMES,
     ColumnCells,
@@ -27,7 +26,7 @@ from gamelens.analysis.outside_data.roles import (
     summands_of,
 )
 from gamelens.analysis.outside_data.words.header_words import folded_header
-from gamelens.analysis.outside_data.words.total_words import LEVELS, PART, TOTAL_AT_ONE_END
+from gamelens.analysis.outside_data.words.total_words import LEVELS, TOTAL_AT_ONE_END
 
 COUNTED_TWICE: Final = "counts countries twice"
 """Begins the question about countries beside the regions that add them up."""
@@ -55,11 +54,7 @@ def kinds_of_rows(
 ) -> RowKinds:
     """Return the kinds of the rows that are not *left_out*, by columns about which the reader has not *answered*."""
     nothing = RowKinds(np.zeros(len(left_out), dtype=bool))
-    rule = (
-        _of_both_directions(meanings, cells, left_out, answered)
-        or _of_measures(meanings, cells, left_out, answered)
-        or _of_parts(meanings, cells, left_out, answered)
-    )
+    rule = _of_both_directions(meanings, cells, left_out, answered) or _of_measures(meanings, cells, left_out, answered)
     summands = summands_of(meanings, cells)
     if rule or not summands:
         return nothing._replace(rule=rule)
@@ -125,26 +120,6 @@ def _of_regions(
         return None
     rule = f"{COUNTED_TWICE}, whose sums equal {', '.join(regions[:3])} in {column_cells.name}: "
     return f"{rule}totals={regions!r} leaves these out"
-
-
-def _of_parts(
-    meanings: Mapping[str, Meaning],
-    cells: Mapping[str, ColumnCells],
-    left_out: NDArray[np.bool_],
-    answered: Mapping[str, Any],
-) -> str | None:
-    """Return what is wrong with names such as "o/w iOS", which are parts of a row beside them."""
-    for name, column_cells in cells.items():
-        is_name = meanings[name].role in KEYS | {"text"} and not column_cells.is_typed
-        if not is_name or name in answered or len(column_cells.distinct) > _MOST_COUNTRIES:
-            continue
-        parts = [text for text in column_cells.texts if PART.match(text)]
-        is_part = np.isin(column_cells.codes, [column_cells.texts.index(text) for text in parts]) & ~left_out
-        if is_part.any() and not is_part.all():
-            rule = f"counts {', '.join(map(repr, parts[:3]))} ({name}) beside the rows that they are parts of: "
-            steps = f"leave_out={ {name: parts}!r} leaves them out, leave_out={ {name: []}!r} counts all"
-            return rule + steps
-    return None
 
 
 def _of_measures(

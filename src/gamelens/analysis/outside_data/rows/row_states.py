@@ -8,7 +8,7 @@ where an amount or a count has numbers in these rows, and `leave_out=` decides.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, Literal, NamedTuple
@@ -23,7 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.outside_table import OutsideColumn
+from gamelens.analysis.outside_data.outside_table import COUNTS_YET, OutsideColumn
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     TIMES,
@@ -35,10 +35,11 @@ from gamelens.analysis.outside_data.roles import (
 )
 from gamelens.analysis.outside_data.rows.debits_and_credits import credits_among
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
-from gamelens.analysis.outside_data.words.total_words import ACTUAL, LEXICON
+from gamelens.analysis.outside_data.words.tax_words import tax_words
+from gamelens.analysis.outside_data.words.total_words import ACTUAL, LEXICON, PART
 from gamelens.errors import BadQuery
 
-State = Literal["expected", "void", "back", "moved", "charge"]
+State = Literal["expected", "void", "back", "moved", "charge", "below", "part"]
 _STATES: Final[tuple[State, ...]] = ("expected", "void", "back", "moved", "charge")
 _OF_FLAGS: Final[tuple[State, ...]] = ("void", "back")  # also as the last word of a header: Order refunded
 _WITHIN: Final = frozenset({"expected", "void", "back", "charge"})  # also as a part of a text: cancelled by client
@@ -56,9 +57,16 @@ _NO_NAMES: Final = (
 )
 """Topics of the lexicon whose words are no names of networks or campaigns."""
 _NAMES: Final = frozenset(
-    {"target", "goal", "lift", "growth", "potential", "ziel", "lifetime", "fx", "kur", "ist", "plan"}
+    {"outlook", "target", "goal", "lift", "growth", "potential", "ziel", "lifetime", "fx", "kur", "ist", "plan"}
 )
-_SPANS: Final = frozenset({"compared", "day", "week", "month", "period"})
+_SPANS: Final = frozenset({"day", "week", "month", "quarter", "period"})
+_OF_PLANS: Final = frozenset({"planned", "budget", "compared"})
+_TIME_WORD: Final = re.compile(
+    r"(?:fy|h|q|t|w|wk|kw|cw|d|year|jahr|annee|ano|anno|rok)?\d*|n|s|of|the|to|bis|vs|/|year|jahr|annee|ano|anno|rok"
+)
+_YEAR: Final = re.compile(r"(?<!\d)20[1-4]\d(?!\d)")
+_NEARLY_ALL: Final = 0.8  # of the rows
+_MOST_PARTS: Final = 400  # texts of a column that may name parts and taxes
 _OF_TIME: Final = re.compile(
     r"\d|(?:from|of|for|to|per|aus|vom|von|fur|im|de|du|del|di|da|do|au|от|за|на|с|z|ze|va)(?!\w)"
 )
@@ -94,7 +102,15 @@ _ORDINARY: Final = frozenset(
     }
 )  # fmt: skip
 """Words that are names of other things as well, such as of events: they count below a header of states alone."""
+_WORDS_OF_NAMES: Final = frozenset({"report", "budget", "balance", "provision", "kurs", "difference", "differences"})
+"""Words of labels that stand in names as well: report design."""
 _MARKS: Final = " :–—-()[]\"'*.!?"
+_NO_MONEY: Final = ", which may be no money spent or earned"
+_REASONS: Final[Mapping[str, str]] = {
+    "below": ", below a total that is without them",
+    "part": " beside the rows that they are parts of",
+}
+"""Why rows of a state are asked about, if it is not that they may be no money."""
 
 
 class StatedRows(NamedTuple):
@@ -112,49 +128,181 @@ class StatedRows(NamedTuple):
 def stated_rows(
     meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
-    answered: Iterable[str] = (),
     *,
     is_known: bool = False,
     keeps_totals: bool = False,
     others: Mapping[str, Collection[str]] = MappingProxyType({}),
+    below: Mapping[str, Collection[str]] = MappingProxyType({}),
+    years: NDArray[np.int64] | None = None,
 ) -> list[StatedRows]:
-    """Return the columns that tell states of rows, without those *answered* by the reader.
+    """Return the columns that tell states of rows.
 
     *is_known*: the table is of a known vendor, whose charges are rows as it means them. *keeps_totals*: the reader
-    wants rows of totals. *others* are texts by column that tell something else, such as incl. VAT.
+    wants rows of totals. *others* are texts by column that tell something else, such as incl. VAT, and *below* those of
+    rows below a total that is without them. *years* are the years of the days of each row, 0 for none.
     """
     found = []
+    lacking = _rows_that_lack_a_name(meanings, cells)
     for name, column_cells in cells.items():
-        if name in answered:
-            continue
         stated = _of_moments(name, column_cells) or _of_marked_days(name, meanings[name], column_cells)
         if stated is None and _may_tell_states(meanings[name], column_cells):
             texts = [*column_cells.texts, *([""] if (column_cells.codes < 0).any() else [])]
             stated = _of_flag(name, texts) or _of_texts(name, texts)
         is_text = meanings[name].role == "text" and not _is_of_ads(name)
         if stated is None and (meanings[name].role in KEYS or is_text):
-            stated = _of_labels(name, column_cells, is_known=is_known, keeps_totals=keeps_totals)
+            lacks = np.zeros_like(lacking) if meanings[name].role == "campaign" else lacking
+            stated = _of_labels(name, column_cells, lacks, is_known=is_known, keeps_totals=keeps_totals)
         if stated is not None and name in others:
             states = {text: state for text, state in stated.states.items() if text not in others[name]}
             stated = StatedRows(name, states)
         if stated is not None and is_known:
             stated = stated._replace(states={text: state for text, state in stated.states.items() if state != "charge"})
+        of_sums: dict[str | Literal[True], State] = dict.fromkeys(below.get(name, ()), "below")
+        if not column_cells.is_typed and (meanings[name].role in KEYS or meanings[name].role == "text"):
+            of_sums |= _of_parts(column_cells) | _of_other_years(column_cells, years)
+            of_sums |= _of_plans(column_cells) if meanings[name].role in ("platform", "country", "format") else {}
+            of_sums |= {} if is_known else _of_taxes(column_cells)
+        if meanings[name].role in TIMES:
+            of_sums = {text: of_sums.get(text, "moved") for text in (*of_sums, *column_cells.labels)}
+        of_sums = {text: state for text, state in of_sums.items() if text in column_cells.texts}
+        if stated is not None and not stated.codes:
+            stated = StatedRows(name, {**of_sums, **stated.states})
+        elif of_sums:
+            found.append(StatedRows(name, of_sums))
         if stated is not None and (stated.states or stated.codes):
             found.append(stated)
     return found
 
 
-def _of_labels(name: str, column_cells: ColumnCells, *, is_known: bool, keeps_totals: bool) -> StatedRows | None:
+def notes_on_the_rest(
+    found: Sequence[StatedRows],
+    leave: Mapping[str, Any],
+    doubtful: Mapping[str, Collection[str | Literal[True]]],
+    cells: Mapping[str, ColumnCells],
+    grid: Grid,
+) -> list[str]:
+    """Return notes on the doubtful rows of *found* that count as `leave_out=` names others of their column alone.
+
+    *doubtful* are these texts by column before. Where it names none of them, the note says how to leave them out.
+    """
+    notes = []
+    for stated in found:
+        if not leave.get(stated.name) or leave[stated.name] is ANY:
+            continue
+        rows = {text: rows_with(cells[stated.name], text) for text in stated.states}
+        every: NDArray[np.bool_] = np.logical_or.reduce([*rows.values(), np.zeros(len(grid.rows), dtype=bool)])
+        if every.any():
+            counts = "counts" if every.sum() == 1 else "count"
+            texts = _listed(_named([text for text in rows if rows[text].any()]))
+            note = f"{grid.rows_text(every)} with {texts} in {stated.name} {counts}"
+            if doubtful.get(stated.name) and not {*doubtful[stated.name]} & {*leave[stated.name]}:
+                left = [*leave[stated.name], *(text for text in rows if rows[text].any())]
+                them = "it" if every.sum() == 1 else "them"
+                note += f"{COUNTS_YET}leave_out={ {stated.name: left}!r} leaves {them} out"
+            else:
+                note += ", as leave_out= names others"
+            notes.append(note)
+    return notes
+
+
+def without_reversals(
+    found: Sequence[StatedRows], columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells]
+) -> list[StatedRows]:
+    """Return *found* without disputes that are subtracted by their sign, below 0 among charges above 0.
+
+    The largest amount of their rows decides: the fee of a dispute is above 0.
+    """
+    amounts = [column.values.astype("float64").to_numpy() for column in columns if column.role in ("amount", "number")]
+    amounts = [np.nan_to_num(values) for values in amounts]
+
+    def is_subtracted(stated: StatedRows, text: str | Literal[True]) -> bool:
+        if text is ANY or _stem(folded_header(text.strip(_MARKS))) not in _words()["dispute"] or not amounts:
+            return False
+        rows = rows_with(cells[stated.name], text)
+        largest = max(amounts, key=lambda values: float(np.abs(values[rows]).sum()))
+        is_below = bool((largest[rows] <= 0).all() and largest[rows].any())
+        return is_below and bool((largest[~rows] > 0).sum() > (largest[~rows] < 0).sum())
+
+    kept = [
+        stated._replace(
+            states={text: state for text, state in stated.states.items() if not is_subtracted(stated, text)}
+        )
+        for stated in found
+    ]
+    return [stated for stated in kept if stated.states or stated.codes]
+
+
+def _rows_that_lack_a_name(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> NDArray[np.bool_]:
+    """Return the rows of a short table without a name or a number of the position that nearly all others have."""
+    names = [name for name, meaning in meanings.items() if meaning.role in KEYS | {"text", "identifier", "number"}]
+    count = len(cells[names[0]].codes) if names else 0
+    lacking = np.zeros(count, dtype=bool)
+    for name in names if 0 < count <= _MOST_NAMES else ():
+        is_there = cells[name].numbers_of_values >= 0
+        lacking |= ~is_there & bool(is_there.mean() >= _NEARLY_ALL)
+    return lacking
+
+
+def _of_parts(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
+    """Return names such as "o/w iOS", which are parts of a row beside them."""
+    if len(column_cells.distinct) > _MOST_PARTS:
+        return {}
+    parts = [text for text in column_cells.texts if PART.match(text)]
+    return dict.fromkeys(parts, "part") if len(parts) < len(column_cells.distinct) else {}
+
+
+def _of_plans(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
+    """Return the texts of a column of known names that are a word of plans or comparisons: Plan, beside iOS."""
+    found: dict[str | Literal[True], State] = {}
+    for text in column_cells.texts if len(column_cells.distinct) <= _MOST_PARTS else ():
+        folded = folded_header(text)
+        if any(concept.name in _OF_PLANS and phrase == folded for concept, phrase, _ in concepts_in(folded)):
+            found[text] = "expected"
+    return found if len(found) < len(column_cells.distinct) else {}
+
+
+def _of_taxes(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
+    """Return texts that are nothing but a tax, with or without its rate: Tax (19%)."""
+    if not 1 < len(column_cells.distinct) <= _MOST_PARTS:
+        return {}
+    return {text: "charge" for text in column_cells.texts if folded_header(text.strip(_MARKS)) in tax_words("name")}
+
+
+def _of_other_years(column_cells: ColumnCells, years: NDArray[np.int64] | None) -> dict[str | Literal[True], State]:
+    """Return names of a year that is none of the years of their days, beside words of plans and measures alone."""
+    if years is None or not 1 < len(column_cells.distinct) <= _MOST_PARTS:
+        return {}
+    found: dict[str | Literal[True], State] = {}
+    for place, text in enumerate(column_cells.texts):
+        stated = {int(year) for year in _YEAR.findall(text)}
+        of_rows = {*years[column_cells.codes == place].tolist()} - {0}
+        words = folded_header(_YEAR.sub(" ", text))
+        rest = words
+        for concept, phrase, _ in concepts_in(words):
+            rest = rest.replace(phrase, " ", 1) if concept.role not in KEYS else rest
+        is_bare = not [word for word in rest.split() if word not in ACTUAL and not word.isdecimal() and word != "fy"]
+        if stated and of_rows and not stated & of_rows and is_bare:
+            found[text] = "expected"
+    return found if len(found) < len(column_cells.distinct) else {}
+
+
+def _of_labels(
+    name: str, column_cells: ColumnCells, lacking: NDArray[np.bool_], *, is_known: bool, keeps_totals: bool
+) -> StatedRows | None:
     """Return the rows of a column of names whose text names nothing that money was paid to: carried forward, MTD.
 
-    So does a word of subtotals at one end: a row of it that is the sum of others is left out before.
+    So does a word of subtotals at one end: a row of it that is the sum of others is left out before. In rows *lacking*
+    a name that others have, such a word may stand anywhere.
     """
     if column_cells.is_typed or not 1 < len(column_cells.distinct) <= _MOST_NAMES or is_kind_header(name):
         return None
     states: dict[str | Literal[True], State] = {}
     for text in column_cells.texts:
         folded = folded_header(text.strip(_MARKS))
-        if _is_label(folded, is_known=is_known) or (not keeps_totals and _SUBTOTAL.fullmatch(text)):
+        is_label = _is_label(folded, is_known=is_known) or (not keeps_totals and _SUBTOTAL.fullmatch(text) is not None)
+        if not is_label and lacking.any() and _label_anywhere().search(folded):
+            is_label = bool(lacking[column_cells.rows_of(text)].all())
+        if is_label:
             states[text] = "moved"
     return StatedRows(name, states) if 0 < len(states) < len(column_cells.distinct) else None
 
@@ -168,15 +316,25 @@ def _is_label(folded: str, *, is_known: bool) -> bool:
     """Return whether a folded text is no name: a word of rows beside others, also with the month that it is of."""
     if folded in _labels() or (not is_known and folded in _labels_of_headers()):
         return True
-    known = concepts_in(folded)
-    if not is_known and any(concept.name == "compared" for concept, _, _ in known):  # vs previous month
-        beside = " ".join(folded.replace(phrase, " ", 1) for _, phrase, _ in known[:1]).split()
-        return all(
-            any(word in phrase.split() for concept, phrase, _ in known if concept.name in _SPANS) for word in beside
-        )
+    if not is_known and _is_plan_of_a_time(folded):
+        return True
     match = _label_first().match(folded)
     rest = folded[match.end() :].strip() if match else ""
     return bool(rest) and (_OF_TIME.match(rest) is not None or date_words().month.match(rest) is not None)
+
+
+def _is_plan_of_a_time(folded: str) -> bool:
+    """Return whether a text is a word of plans or comparisons with days: Forecast Nov, vs previous month."""
+    known = concepts_in(folded)
+    said = [(concept.name, phrase) for concept, phrase, _ in known if concept.name in _OF_PLANS]
+    if not said:
+        return False
+    rest = folded
+    for phrase in [phrase for _, phrase in said] + [phrase for concept, phrase, _ in known if concept.name in _SPANS]:
+        rest = rest.replace(phrase, " ", 1)
+    words = date_words().month.sub(" 1 ", rest).split()
+    is_compared = any(name == "compared" for name, _ in said)
+    return (bool(words) or is_compared) and all(_TIME_WORD.fullmatch(word) for word in words)
 
 
 @cache
@@ -187,6 +345,13 @@ def _labels() -> frozenset[str]:
 @cache
 def _label_first() -> re.Pattern[str]:
     return any_phrase(label for label in _labels() if len(label) > 1)
+
+
+@cache
+def _label_anywhere() -> re.Pattern[str]:
+    """Return what finds such a word, a tax or a credit within a text."""
+    words = {*_labels(), *map(folded_header, LEXICON["row_back"]["words"]), *tax_words("name")}
+    return any_phrase(word for word in words - _ORDINARY - _WORDS_OF_NAMES if len(word) > 1)
 
 
 @cache
@@ -266,7 +431,7 @@ def state_problem(
     if not leave and not backs:
         return None
     every = {name: _named([*leave.get(name, []), *backs.get(name, [])]) for name in (*leave, *backs)}
-    said = " and ".join(f"{_listed(texts)} ({name})" for name, texts in every.items())
+    said = _reasons(every, found)
     none: dict[str, list[str]] = {name: [] for name in every}
     steps = f"leave_out={every!r} leaves them out, leave_out={none!r} counts all"
     owed = [text for texts in leave.values() for text in texts if _is_owed(text)]
@@ -274,17 +439,35 @@ def state_problem(
     if owed and any(spent.values()):  # what is not paid yet is spent, what is cancelled is not
         left = {name: _named(texts) for name, texts in spent.items()}
         steps = f"leave_out={left!r} counts what is only not paid yet ({_listed(_named(owed))}), {steps}"
+    if sum(1 if texts is ANY else len(texts) for texts in every.values()) > 1:
+        steps += ", and a list of some leaves these out alone"
     if not backs:
-        return BadQuery(column.name, UNSET, f"counts rows of {said}, which may be no money spent or earned: {steps}")
+        return BadQuery(column.name, UNSET, f"counts {said}: {steps}")
     subtracts = {name: _named(texts) for name, texts in backs.items()}
     negative = _negative(column, meanings[column.name], subtracts)
     texts = [text for of_column in backs.values() for text in of_column]
     if not leave:
-        rule = f"is above 0 in {counted(rows_back, 'row')} of {said}: {negative} subtracts them, {steps}"
+        of_texts = " and ".join(f"{_listed(texts)} ({name})" for name, texts in every.items())
+        rule = f"is above 0 in {counted(rows_back, 'row')} of {of_texts}: {negative} subtracts them, {steps}"
     else:
-        rule = f"counts rows of {said}, which may be no money spent or earned: {steps}; {negative} with leave_out="
+        rule = f"counts {said}: {steps}; {negative} with leave_out="
         rule += f"{ {name: leave.get(name, []) for name in every}!r} subtracts {', '.join(map(_quoted, texts))}"
     return BadQuery(column.name, UNSET, rule)
+
+
+def _reasons(texts: Mapping[str, Any], found: Sequence[StatedRows]) -> str:
+    """Return what is said of the rows with *texts* by column: of each kind of them, why they may not count."""
+    kinds: dict[str, list[str]] = {}
+    for name, of_column in texts.items():
+        states = {text: state for stated in found if stated.name == name for text, state in stated.states.items()}
+        by_reason: dict[str, list[str | Literal[True]]] = {}
+        every: Sequence[str | Literal[True]] = [ANY] if of_column is ANY else of_column
+        for text in every:
+            by_reason.setdefault(_REASONS.get(states[text], _NO_MONEY), []).append(text)
+        for reason, alike in by_reason.items():
+            rows = "" if reason == _REASONS["part"] or reason in kinds else "rows of "
+            kinds.setdefault(reason, []).append(f"{rows}{_listed(_named(alike))} ({name})")
+    return ", and ".join(f"{' and '.join(rows)}{reason}" for reason, rows in kinds.items())
 
 
 def _is_owed(text: str | Literal[True]) -> bool:

@@ -75,21 +75,24 @@ def find_totals(
     cells: Mapping[str, ColumnCells],
     named: Sequence[str] = (),
     answered: Mapping[str, Any] = MappingProxyType({}),
+    sums: NDArray[np.bool_] | None = None,
 ) -> TotalRows:
     """Return the rows of *grid* that add up others, and those with a cell of the texts *named*.
 
-    *answered* are the columns that tell kinds of rows about which the reader has decided.
+    *answered* are the columns that tell kinds of rows about which the reader has decided, and *sums* the rows that are
+    known to add up others, also some that are left out by now.
 
     Raises:
         BadQuery: no cell has one of them.
     """
-    found = _by_words(grid, meanings, cells, named, answered)
+    sums = np.zeros(len(grid.rows), dtype=bool) if sums is None else sums
+    found = _by_words(grid, meanings, cells, named, answered, sums)
     if found.rule is not None and found.rule.startswith(COUNTED_TWICE):  # as the rows of WW that are left out by now
         again = _by_words(grid, meanings, cells, named, answered, found.mask)
         found = again._replace(larger={**found.larger, **again.larger})
     for end in (-1, 0):
         found = found._replace(mask=found.mask | _nameless_row(grid, meanings, cells, found.mask, end))
-    found = _with_block_totals(grid, meanings, cells, found, is_decided=bool(named))
+    found = _with_block_totals(grid, meanings, cells, found, sums, is_decided=bool(named))
     outline = outline_totals(grid, meanings, cells, found.mask)
     if not outline.any():
         return found
@@ -101,12 +104,18 @@ def find_totals(
 
 
 def _with_block_totals(
-    grid: Grid, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], found: TotalRows, *, is_decided: bool
+    grid: Grid,
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    found: TotalRows,
+    sums: NDArray[np.bool_],
+    *,
+    is_decided: bool,
 ) -> TotalRows:
     """Return *found* with the rows that have a word of totals and are the sums of the rows as far as the next such row.
 
     P09 total stands below the weeks of P09, in none of whose names it is. A row that is called like several others that
-    are sums, and is none, is asked about.
+    are sums, as the ones found before, and is none, is asked about.
     """
     names = [name for name in _naming_columns(grid, meanings, cells) if not cells[name].is_typed]
     wholes = [_matches(cells[name], WHOLE_OF_NAMES) for name in names if meanings[name].role in _NAMED_BY_ALL]
@@ -129,7 +138,7 @@ def _with_block_totals(
         mask[row] = any(_is_sum_of_all(row, block, summands) for block in blocks)
     rule = found.rule
     for rows_of_word in by_column.values() if rule is None and not is_decided else ():
-        proven, others = rows_of_word & mask & ~found.mask, rows_of_word & ~mask
+        proven, others = rows_of_word & (sums | (mask & ~found.mask)), rows_of_word & ~mask
         if others.any() and proven.sum() >= max(_FEWEST, others.sum()):
             name = next(name for name, rows in by_column.items() if rows is rows_of_word)
             texts = [cells[name].texts[int(code)] for code in np.unique(cells[name].codes[others])]
