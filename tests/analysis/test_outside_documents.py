@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_a_row_below_the_total_of_a_budget_is_asked_about(tmp_path: Path, text: 
     rows = ["UA Europe,210.5,190.25", "of which Meta,80,75.5", "Events,96.75,104.5", "Tools,45.25,41.3"]
     rows += [f"{total},352.5,336.05"] if total else []
     path = written(tmp_path / "plan.csv", "Item,Q1 2027,Q2 2027", *rows, f"{text},301.2,280.4")
-    said = {"roles": {"value": "cost"}, "currency": "EUR", "rate": EUROS}
+    said: dict[str, Any] = {"roles": {"value": "cost"}, "currency": "EUR", "rate": EUROS}
     with pytest.raises(BadQuery) as refused:
         outside_data.in_dollars(path, **said)
     assert repr(text) in str(refused.value)
