@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -21,7 +21,17 @@ from gamelens.analysis.files.date_parsing import NotTimes, ParsedTimes, read_tim
 from gamelens.analysis.files.days_without_year import NoYear
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.fiscal_periods import is_definition
-from gamelens.analysis.outside_data.roles import KEYS, MEASURES, ColumnCells, Evidence, Meaning, concepts_in, groups_of
+from gamelens.analysis.outside_data.roles import (
+    KEYS,
+    MEASURES,
+    SUMMANDS,
+    ColumnCells,
+    Evidence,
+    Meaning,
+    concepts_in,
+    groups_of,
+)
+from gamelens.analysis.outside_data.rows.rolling_windows import overlap, windows_of
 from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.total_words import WHOLE_OF_NAMES
 from gamelens.errors import BadQuery, suggests_names
@@ -30,6 +40,7 @@ from gamelens.wire.intervals import Interval
 DayArray = NDArray[np.datetime64]
 
 _DAY: Final = np.timedelta64(1, "D")
+_ONE_DAY: Final = pd.Timedelta(days=1)
 _DAYS_OF_WEEK: Final = 7
 _WEEK: Final = np.timedelta64(7, "D")
 _ZONE: Final = re.compile(
@@ -54,6 +65,7 @@ _UTC: Final = frozenset({"Z", "UTC", "GMT", "+00:00", "+0000", "-00:00"})
 _MOST_ZONES: Final = 3
 _MOST_WITHIN: Final = 0.9  # of days in the period beside them, which is theirs
 _LAST_HOUR: Final = 23
+_CLOCK: Final = re.compile(r"\d{1,2}[:.hH]\d{2}|\d\s?[AaPp]\.?[Mm]")
 _DAY_IN_NAME: Final = re.compile(r"(?<!\d)(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])[-_.]?([0-2]\d|3[01])(?!\d)")
 _MONTH_IN_NAME: Final = re.compile(
     r"(?<!\d)(?:(20[1-4]\d)[-_.]?(0[1-9]|1[0-2])|(0[1-9]|1[0-2])[-_.](20[1-4]\d))(?!\d|[-_.]\d)"
@@ -94,6 +106,7 @@ class Periods:
         evidence: who says it.
         problem: raised when days are used.
         note: what was assumed.
+        has_own_days: whether *column* has other days than *starts*, such as the last ones of windows.
     """
 
     starts: Series[Any]
@@ -103,6 +116,7 @@ class Periods:
     evidence: Evidence | None = None
     problem: BadQuery | None = None
     note: str | None = None
+    has_own_days: bool = False
 
     @property
     def ends(self) -> Series[Any]:
@@ -130,13 +144,29 @@ def periods_of(
     cells: Mapping[str, ColumnCells],
     answered: Collection[str] = (),
     stated: str | None = None,
+    counted: Collection[str] = (),
 ) -> Periods:
     """Return the days of the rows of *grid*: of its day, else of its start and end, else of a line beside the table.
 
     *stated* are the days of all rows by an argument.
 
-    The rows of columns *answered* count, also where a row of several days stands beside a row of one of its days.
+    The rows of columns *answered* count, also where a row of several days stands beside a row of one of its days. All
+    rows of the columns *counted* are of their days, whatever windows their numbers are of. The first and the last week
+    or month are cut to the days that a line, or the name of the file, states for the whole table.
     """
+    periods = _periods_of_rows(grid, meanings, cells, answered, stated, counted)
+    return _cut_to_stated_days(periods, grid)
+
+
+def _periods_of_rows(
+    grid: Grid,
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    answered: Collection[str],
+    stated: str | None,
+    counted: Collection[str],
+) -> Periods:
+    """Return the days of the rows of *grid* as its columns have them, or lines beside it, or *stated* ones."""
     if stated is not None:
         return _stated(stated, meanings, cells, grid)
     days = _best(meanings, cells, "day")
@@ -146,6 +176,10 @@ def periods_of(
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
         return _none(grid, _which_day(days, meanings, cells))
+    last_days = next(iter(days or (ends if not starts else [])), None)
+    windows = {} if last_days in (None, *counted) else windows_of(meanings, cells, grid, last_days)
+    if last_days is not None and windows and (rows := _of_windows(last_days, windows, meanings, cells, grid)):
+        return rows
     if days and meanings[days[0]].evidence.where == "cells" and bool(starts) != bool(ends):
         known, role = (starts[0], "end") if starts else (ends[0], "start")
         rule = f"is a column of days beside {known}, and its header does not say which days: "
@@ -179,6 +213,52 @@ def periods_of(
     return _beside(grid) or _of_snapshot(grid, meanings) or _none(grid)
 
 
+def _cut_to_stated_days(periods: Periods, grid: Grid) -> Periods:
+    """Return *periods* whose first and last week or month end where the days do that a line states for the table."""
+    unit = (periods.length or "").partition(" ")[0]
+    if unit not in ("week", "month") or not periods.column or not periods.starts.notna().any():
+        return periods
+    starts, ends = periods.starts, periods.ends
+    for begin, end, said in _stated_ranges(grid):
+        from_day, to_day = pd.Timestamp(begin, tz="UTC"), pd.Timestamp(end, tz="UTC")
+        is_cut = (starts < from_day) | (ends > to_day)
+        is_within = (starts < to_day) & (ends > from_day)
+        if not is_cut.any() or not is_within[starts.notna()].all():
+            continue
+        cut_starts, cut_ends = starts.where(starts >= from_day, from_day), ends.where(ends <= to_day, to_day)
+        cut_starts, cut_ends = cut_starts.where(starts.notna()), cut_ends.where(starts.notna())
+        spans = DataFrame({"start": cut_starts, "end": cut_ends})[is_cut].drop_duplicates().sort_values("start")
+        cut = [f"{start:%Y-%m-%d} to {until - _ONE_DAY:%Y-%m-%d}" for start, until in spans.itertuples(index=False)]
+        which = f"one {unit} has only" if len(cut) == 1 else f"{len(cut)} {unit}s have only"
+        note = f"{which} {' and '.join(cut)}, as the table is of {from_day:%Y-%m-%d} to {to_day - _ONE_DAY:%Y-%m-%d} "
+        notes = "; ".join(filter(None, (periods.note, f"{note}by {said}")))
+        return replace(periods, starts=cut_starts, until=cut_ends, note=notes, has_own_days=True)
+    return periods
+
+
+def _stated_ranges(grid: Grid) -> Iterator[tuple[np.datetime64, np.datetime64, str]]:
+    """Yield the first day and the end of what lines beside the table state from day to day, or the name of its file."""
+    for line in (*grid.above, grid.sheet):
+        if is_definition(line):
+            continue
+        text = line.strip(" \"'※*")
+        begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|(]+", text))][:_MOST_WORDS]
+        for part in (text[begin:].strip("()[] .") for begin in begins):
+            if len(re.findall(r"\d+", part)) < _FEWEST:  # Q4 2026
+                continue
+            reads = [
+                _read_in_line(part, grid.source),
+                *(_read_in_line(part, grid.source, day_first=first) for first in (False, True)),
+            ]
+            found = {(read.at[0], read.until[0]) for read in reads if read is not None and read.until is not None}
+            yield from ((start, end, f"the line {line.strip()!r}") for start, end in sorted(found))
+            if found:
+                break
+    if len(days := days_in_name(grid.source)) == 2:
+        first, last = (np.datetime64(day, "D") for day in sorted(days))
+        yield first, last + _DAY, f"the name of {grid.source}"
+
+
 def _from_start_to_end(
     start: str, end: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells], grid: Grid
 ) -> Periods:
@@ -197,13 +277,23 @@ def _from_start_to_end(
         return _none(grid, problem)
     is_time = last.precision == "time" and (until != until.astype("datetime64[D]")).any()
     if is_time or last.precision != "time":
-        until = (until.astype("datetime64[D]") + _DAY).astype("datetime64[us]")
+        is_midnight = _has_time(cells[end]) & (until == until.astype("datetime64[D]"))
+        whole = (until.astype("datetime64[D]") + _DAY).astype("datetime64[us]")
+        until = np.where(is_time & is_midnight, until, whole).astype("datetime64[us]")  # the end of the day before
     is_one_day = (until <= at) | np.isnat(until)
     until = np.where(is_one_day, at.astype("datetime64[D]") + _DAY, until).astype("datetime64[us]")
     moved = _moved_by_zone(cells[start], first, "start", grid)
     notes = "; ".join(note for note in (first.note, last.note, moved) if note)
     at, evidence = at.astype("datetime64[D]"), meanings[start].evidence
     return Periods(_moments(at), _moments(until), _length(at, until), start, evidence, note=notes or None)
+
+
+def _has_time(column_cells: ColumnCells) -> NDArray[np.bool_]:
+    """Return which rows have a time of day, also midnight."""
+    if column_cells.is_typed:
+        return np.ones(len(column_cells.codes), dtype=bool)
+    has_time = np.array([_CLOCK.search(text) is not None for text in column_cells.texts], dtype=bool)
+    return np.append(has_time, False)[column_cells.codes]
 
 
 def _open_period(
@@ -421,6 +511,35 @@ def _weeks_to(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid
     return Periods(_moments(starts), _moments(until), f"week from {first}", name, meaning.evidence, note=note)
 
 
+def _of_windows(
+    name: str,
+    windows: Mapping[str, int],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    grid: Grid,
+) -> Periods | None:
+    """Return the periods of rolling windows that end with the days of a column, or these days where windows overlap.
+
+    Beside numbers of other windows, or of one day each, rows are of their days. None where the days cannot be read.
+    """
+    meaning = replace(meanings[name], role="day", concept="day")
+    periods = of_column(name, meaning, cells[name], grid, is_day=True)
+    if periods.length not in ("day", "time"):
+        return None
+    last = periods.starts.dt.tz_localize(None).to_numpy().astype("datetime64[D]")
+    summands = [key for key, of_key in meanings.items() if of_key.role in SUMMANDS or of_key.role == "number"]
+    window = min(windows.values())
+    if any(overlap(last, days, meanings, cells) for days in windows.values()):
+        return periods
+    if any(windows.get(key) != window for key in summands):
+        return periods
+    starts = (last - (window - 1) * _DAY).astype("datetime64[us]")
+    until = (last + _DAY).astype("datetime64[us]")
+    note = f"each row is of the {window} days that end with its {name}, as {next(iter(windows))} says"
+    notes, length = "; ".join(filter(None, (periods.note, note))), _length(starts, until)
+    return Periods(_moments(starts), _moments(until), length, name, periods.evidence, note=notes, has_own_days=True)
+
+
 def _is_called_days(name: str, meaning: Meaning) -> bool:
     """Return whether a column of texts is called nothing but a day, a week, a month or a period."""
     if meaning.role != "text" or meaning.evidence.where != "cells":
@@ -436,8 +555,8 @@ def periods_of_column(name: str, table: Any) -> Periods:
     return of_column(name, Meaning("day", Evidence("day", "the argument", name)), column_cells, table.grid)
 
 
-def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid) -> Periods:
-    """Return the days that the column *name* says."""
+def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid, *, is_day: bool = False) -> Periods:
+    """Return the days that the column *name* says, of days a week apart also where each *is_day*."""
     read = column_cells.times_with(meaning.details)
     if isinstance(read, BadQuery):
         return _none(grid, _odd_day(column_cells, grid) or _longer_among_days(column_cells, grid) or read)
@@ -451,7 +570,7 @@ def of_column(name: str, meaning: Meaning, column_cells: ColumnCells, grid: Grid
     elif read.precision != "time" or (known == known.astype("datetime64[D]")).all():
         length = "day" if read.precision == "time" else read.precision
         is_told = meaning.evidence.where == "the argument" and bool(meaning.details)
-        stated = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told else None)
+        stated = {"week": "week", "month": "month"}.get(meaning.concept, "day" if is_told or is_day else None)
         if length == "day":
             length, problem = _coarser(name, known, stated, grid.source)
             if problem:
@@ -706,13 +825,13 @@ def _beside(grid: Grid) -> Periods | None:
     )
 
 
-def _read_in_line(text: str, source: str) -> ParsedTimes | None:
+def _read_in_line(text: str, source: str, **hints: Any) -> ParsedTimes | None:
     """Return the day, month or period that a text is, also two days with a word between them; None for another text."""
     with suppress(BadQuery, ValueError):
-        return read_times([text], field=source)
+        return read_times([text], field=source, **hints)
     if (pair := _DAYS_OF_LINE.fullmatch(text)) is not None:
         with suppress(BadQuery, ValueError):
-            read = read_times([*pair.groups()], field=source)
+            read = read_times([*pair.groups()], field=source, **hints)
             if read.precision == "day" and read.at[0] <= read.at[1]:
                 return replace(read, at=read.at[:1], until=read.at[1:] + _DAY)
     return None

@@ -86,6 +86,7 @@ from gamelens.analysis.outside_data.rows.repeated_rows import (
     superseded_problem,
     superseded_rows,
 )
+from gamelens.analysis.outside_data.rows.rolling_windows import window_problems, windows_of
 from gamelens.analysis.outside_data.rows.row_states import (
     is_void_header,
     left_out,
@@ -502,10 +503,11 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         problems[name] = money[name].problem or problems[name]  # ￥68,000: a yen has no decimals, a yuan has
     unlike = [name for name in texts if texts[name].are_unlike and (name in problems or _marks_by_unit(texts[name]))]
     problems |= {name: _unlike_marks(cells[name], grid) for name in unlike}
-    periods = periods_of(grid, meanings, cells, given.get("leave_out", ()), given.get("days"))
+    periods = periods_of(grid, meanings, cells, given.get("leave_out", ()), given.get("days"), looked.counted)
+    windows = windows_of(meanings, cells, grid, periods.column or None)
     columns = []
     for name, meaning in meanings.items():
-        if name == periods.column and meaning.role == "day":
+        if name == periods.column and meaning.role == "day" and not periods.has_own_days:
             values, problem = periods.starts, None
         else:
             values, problem = _values(cells[name], meaning, marks.get(name, "."), grid)
@@ -564,6 +566,9 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         else column
         for column in columns
     ]
+    last_days = periods.ends.dt.tz_localize(None).to_numpy() - np.timedelta64(1, "D") if periods.column else None
+    overlapping = window_problems(windows, periods.column or None, last_days, meanings, cells, looked.counted)
+    columns = [replace(column, problem=column.problem or overlapping.get(column.name)) for column in columns]
     columns = with_ledger_problems(columns, grid.source)
     publisher = vendor.table.get("publisher") if vendor else None
     columns += _of_all_rows("network", "publisher", given, columns, grid, known=publisher, vendor=vendor)
