@@ -29,6 +29,7 @@ from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import (
+    KNOWN_UNTIL,
     OutsideColumn,
     OutsideTable,
     check_wholes,
@@ -857,6 +858,8 @@ def _beside_costs(
     table, dollars = _with_dollars(table, column, rate, used)
     joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
     _check_names(report, table, frame)
+    for note in (note for note in table.notes if KNOWN_UNTIL in note):
+        emit_warning(note)
     brought = report.renamed.get(column.name, column.name)
     is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
     dayless: list[str] = []

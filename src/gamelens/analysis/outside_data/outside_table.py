@@ -33,6 +33,8 @@ MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
 COUNTS_YET: Final = ", which leave_out= does not name: "
 """Stands in a note on doubtful rows that a list of others of their column leaves in, and of which a sum warns."""
+KNOWN_UNTIL: Final = "may be known only until"
+"""Stands in a note on the last period of a table, of which a sum warns."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'
 _WARNED: Final = "has warned"
 _MOST_PARTS: Final = 12  # that a step names
@@ -256,7 +258,7 @@ def check_wholes(table: OutsideTable, keys: Collection[str] = ()) -> None:
 
 def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
     """Return what is doubtful in a sum of all rows of *column*: amounts without a day, rows that are there again."""
-    marks = (_COUNTS_AGAIN, COUNTS_YET)
+    marks = (_COUNTS_AGAIN, COUNTS_YET, KNOWN_UNTIL)
     doubts = [
         note
         for note in table.notes

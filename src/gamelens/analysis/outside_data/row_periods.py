@@ -76,11 +76,12 @@ _DAYS_OF_LINE: Final = re.compile(
     r"\s*(\d{1,4}[./-]\d{1,2}[./-]\d{1,4})\D{0,12}"
 )
 _MOST_WORDS: Final = 12  # of a line beside a table, behind which a period may begin
-_OF_BILLS: Final = re.compile(
+OF_BILLS: Final = re.compile(
     r"(?<!\w)(?:invoice|bill|due|payment|paid|payable|issued?|settlement|rechnung\w*|fallig\w*|zahl\w*|facture|echeance|paiement"
     r"|factura|vencimiento|pago|fattura|scadenza|fatura|vade|odeme|faktur\w*|termin|platnosc\w*|splatnost|счет\w*|оплат\w*)(?!\w)"
     r"|请款|付款|到期|請求日|支払|발행|지급|청구"
 )
+"""Folded words of the days of a bill, which is written and paid later."""
 BESIDE_TABLE: Final = "a line beside the table"
 """Where the days of all rows stand."""
 _OF_SNAPSHOTS: Final = frozenset({"rank", "stock", "distinct", "exchange_rate", "rate"})
@@ -172,7 +173,7 @@ def _periods_of_rows(
     days = _best(meanings, cells, "day")
     starts, ends = (_best(meanings, cells, role) for role in ("start", "end"))
     if starts and ends:  # of what a bill is, which is written and paid later
-        days = [name for name in days if not _OF_BILLS.search(folded_header(name))]
+        days = [name for name in days if not OF_BILLS.search(folded_header(name))]
     days = _with_periods_that_differ(days, meanings, cells, has_both_ends=bool(starts and ends))
     if len(days) > 1:
         return _none(grid, _which_day(days, meanings, cells))
@@ -384,7 +385,7 @@ def day_in_lines(grid: Grid) -> tuple[date, str] | None:
     """Return the only day that lines beside the table have, and its line: it may be the one of an export."""
     found: dict[date, str] = {}
     for line in grid.above:
-        if _OF_BILLS.search(folded_header(line)):  # when it is due
+        if OF_BILLS.search(folded_header(line)):  # when it is due
             continue
         text = line.strip(" \"'※*")
         begins = [0, *(match.end() for match in re.finditer(r"[\s:：,;|(]+", text))][:_MOST_WORDS]

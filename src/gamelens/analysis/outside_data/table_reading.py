@@ -41,6 +41,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     multiple_problem,
     with_proven_currencies,
 )
+from gamelens.analysis.outside_data.known_until import known_until
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.related_amounts import with_related_amounts
@@ -584,6 +585,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         notes=(
             *grid.notes,
             *_notes_on_days(periods, grid, meanings),
+            *([until] if (until := known_until(periods, grid, columns)) else []),
             *notes,
             *_notes_on_counts(columns, doubtful, given),
             *_notes_on_plans(columns, grid),
