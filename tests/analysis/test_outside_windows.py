@@ -157,3 +157,32 @@ def test_ages_of_cohorts_are_no_windows(header: str) -> None:
 )
 def test_the_days_of_windows(header: str, days: int) -> None:
     assert window_of(header) == days
+
+
+def _summed(*headers: str, cohort: float = 0.0) -> str:
+    """Return costs of 40 days whose columns after the first two are sums of the last 7 and 28 days, plus *cohort*."""
+    daily = [100.0 + _noise(place) + place % 5 for place in range(80)]
+    lines = [";".join(["Day", "Network", *headers])]
+    for place in range(40, 80):
+        sums = [sum(daily[place - days + 1 : place + 1]) + cohort * place for days in (7, 28)]
+        day = f"2026-09-{place - 39:02}" if place < 70 else f"2026-10-{place - 69:02}"
+        lines.append(";".join([day, "Moloco", *(f"{total:.2f}" for total in sums)]))
+    return "\n".join([*lines, ""])
+
+
+@pytest.mark.parametrize("headers", [("Spend 7d (EUR)", "Spend 28d (EUR)"), ("EUR cost 7 days", "EUR cost 28 days")])
+def test_cells_prove_windows_that_headers_do_not_name(file: WriteFile, headers: tuple[str, str]) -> None:
+    path = file(_summed(*headers))
+    for header in headers:
+        with pytest.raises(BadQuery, match="by its cells") as error:
+            outside_data.in_dollars(path, header, rate=1.0)
+    code = str(error.value).partition("columns=")[2].partition(");")[0]
+    renamed = gl.read_table(path).unquestioned_frame.rename(columns=ast.literal_eval(code))
+    table = gl.read_table(renamed)
+    assert all("overlap" in str(column.problem) for column in table.of_role("amount"))
+    assert len(outside_data.in_dollars(path, headers[1], rate=1.0, leave_out={"Day": []})) == 40
+
+
+def test_sums_of_cohorts_prove_nothing(file: WriteFile) -> None:
+    table = gl.read_table(file(_summed("Cost 7d (EUR)", "Cost 28d (EUR)", cohort=1.0)))
+    assert not any("overlap" in str(column.problem) for column in table.columns)

@@ -87,7 +87,7 @@ from gamelens.analysis.outside_data.rows.repeated_rows import (
     superseded_problem,
     superseded_rows,
 )
-from gamelens.analysis.outside_data.rows.rolling_windows import window_problems, windows_of
+from gamelens.analysis.outside_data.rows.rolling_windows import proven_windows, window_problems, windows_of
 from gamelens.analysis.outside_data.rows.row_states import (
     is_void_header,
     left_out,
@@ -568,6 +568,13 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         for column in columns
     ]
     last_days = periods.ends.dt.tz_localize(None).to_numpy() - np.timedelta64(1, "D") if periods.column else None
+    if last_days is not None and periods.length == "day":
+        numbers = {
+            column.name: column.values.to_numpy(dtype="float64", na_value=np.nan)
+            for column in columns
+            if column.role in SUMMANDS | {"number"} and column.name in meanings
+        }
+        windows = {**proven_windows(numbers, last_days, meanings, cells), **windows}
     overlapping = window_problems(windows, periods.column or None, last_days, meanings, cells, looked.counted)
     columns = [replace(column, problem=column.problem or overlapping.get(column.name)) for column in columns]
     columns = with_ledger_problems(columns, grid.source)

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
+from pandas import MultiIndex, Series
 
 from gamelens.analysis.files.table_reader import Grid
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, SUMMANDS, ColumnCells, Meaning, groups_of
@@ -44,6 +45,10 @@ _LENGTHS_OF_ROLLING: Final = {
 _IS_ROLLING: Final = re.compile(rf"(?<!\w)(?:{_ROLLING})(?!\w)")
 _YEAR: Final = re.compile(r"(?<!\w)(?:ttm|ltm|l12\s?m)(?!\w)")
 _DAYS_OF_YEAR: Final = 365
+_DAYS_ALONE: Final = re.compile(rf"(?<!\w)(\d{{1,3}})\s?(?:{_UNITS[1]})(?!\w)")
+_FEWEST_PROVEN: Final = 5  # rows whose longer window is the sum of shorter ones
+_MOST_PROVEN: Final = 5_000  # rows that are looked at
+_ROUNDED: Final = 0.015  # of an amount in hundredths
 _MOST_TEXTS: Final = 400  # days that a step names
 _FEW_TEXTS: Final = 30  # windows of a column
 _LONGEST: Final = 60  # letters of a text that is a window
@@ -83,6 +88,44 @@ def windows_of(
         if meaning.role in SUMMANDS or meaning.role == "number":
             days = window_of(name) or stated
             found |= {} if days is None else {name: days}
+    return found
+
+
+def proven_windows(
+    values: Mapping[str, NDArray[np.float64]],
+    days: NDArray[Any],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+) -> dict[str, int]:
+    """Return the days of windows that headers name as a number alone, 7d and 28d, where *values* prove them.
+
+    The sum of the shorter ones, one behind the other, is the longer one in every row of the same names, as no cohort's.
+    """
+    known = {name: match for name in values if (match := _DAYS_ALONE.search(folded_header(name)))}
+    lengths = {name: int(known[name][1]) if name in known else 1 for name in values}
+    pairs = [
+        (short, long)
+        for long in known
+        for short in values
+        if lengths[long] > lengths[short] > 0 and not lengths[long] % lengths[short]
+    ]
+    if not pairs:
+        return {}
+    keys = [key for key, meaning in meanings.items() if meaning.role in KEYS]
+    group = groups_of({key: cells[key].numbers_of_values for key in keys}, keys, len(days))
+    rows = np.flatnonzero(~np.isnat(days))[:_MOST_PROVEN]
+    places = MultiIndex.from_arrays([group[rows], days[rows].astype("datetime64[D]").astype("int64")])
+    found: dict[str, int] = {}
+    for short, long in pairs if places.is_unique else ():
+        of_day, count = Series(values[short][rows], index=places), lengths[long] // lengths[short]
+        before = [
+            of_day.reindex(MultiIndex.from_arrays([group[rows], places.get_level_values(1) - back * lengths[short]]))
+            for back in range(count)
+        ]
+        apart = np.abs(np.sum([part.to_numpy() for part in before], axis=0) - values[long][rows])
+        tested = apart[~np.isnan(apart)]
+        if len(tested) >= _FEWEST_PROVEN and (tested <= _ROUNDED * count).all() and (values[long][rows] > 0).any():
+            found |= {name: lengths[name] for name in (short, long) if lengths[name] > 1}
     return found
 
 
@@ -161,6 +204,14 @@ def _problem(
 ) -> BadQuery:
     """Return the question about a column of windows that overlap, with the rows of windows that do not."""
     window = windows[name]
+    alone = {other: f"{other} L{windows[other]}D" for other in windows if window_of(other) is None}
+    if name in alone and _DAYS_ALONE.search(folded_header(name)):
+        renamed = f"frame = gl.read_table(...).frame.rename(columns={alone!r}); gl.read_table(frame)"
+        rule = (
+            f"is of {window} days in each row, by its cells: they are sums of those that begin on other days, so that "
+        )
+        rule += f"windows overlap and do not add up: {renamed} reads them as windows, "
+        return BadQuery(name, UNSET, f"{rule}leave_out={ {day: []}!r} counts all rows")
     rule = (
         f"is of {window} days in each row, and rows are nearer to each other: their windows overlap and do not add up"
     )
