@@ -13,7 +13,7 @@ from pandas import DataFrame
 
 import gamelens as gl
 from gamelens.analysis import outside_data
-from gamelens.analysis.outside_data.rows.rolling_windows import window_of
+from gamelens.analysis.outside_data.rolling_windows import window_of
 from gamelens.errors import BadQuery
 from support.tidy_frames import tidy_frame
 

@@ -31,7 +31,7 @@ from gamelens.analysis.outside_data.roles import (
     concepts_in,
     groups_of,
 )
-from gamelens.analysis.outside_data.rows.rolling_windows import overlap, windows_of
+from gamelens.analysis.outside_data.rolling_windows import overlap, windows_of
 from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.total_words import WHOLE_OF_NAMES
 from gamelens.errors import BadQuery, suggests_names

@@ -69,6 +69,7 @@ from gamelens.analysis.outside_data.roles import (
     units_among,
     vendor_of,
 )
+from gamelens.analysis.outside_data.rolling_windows import proven_windows, window_problems, windows_of
 from gamelens.analysis.outside_data.row_periods import Periods, day_column, day_in_lines, periods_of, step_of_days
 from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
 from gamelens.analysis.outside_data.rows.document_sums import DocumentSums, document_sums, is_short
@@ -87,7 +88,6 @@ from gamelens.analysis.outside_data.rows.repeated_rows import (
     superseded_problem,
     superseded_rows,
 )
-from gamelens.analysis.outside_data.rows.rolling_windows import proven_windows, window_problems, windows_of
 from gamelens.analysis.outside_data.rows.row_states import (
     is_void_header,
     left_out,
