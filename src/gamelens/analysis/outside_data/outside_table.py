@@ -34,7 +34,7 @@ MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 COUNTS_YET: Final = ", which leave_out= does not name: "
 """Stands in a note on doubtful rows that a list of others of their column leaves in, and of which a sum warns."""
 KNOWN_UNTIL: Final = "may be known only until"
-"""Stands in a note on the last period of a table, of which a sum warns."""
+"""Stands in a note on the last period of a table; a sum warns of it."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'
 _WARNED: Final = "has warned"
 _MOST_PARTS: Final = 12  # that a step names

@@ -207,9 +207,7 @@ def _problem(
     alone = {other: f"{other} L{windows[other]}D" for other in windows if window_of(other) is None}
     if name in alone and _DAYS_ALONE.search(folded_header(name)):
         renamed = f"frame = gl.read_table(...).frame.rename(columns={alone!r}); gl.read_table(frame)"
-        rule = (
-            f"is of {window} days in each row, by its cells: they are sums of those that begin on other days, so that "
-        )
+        rule = f"is of {window} days in each row, by its cells: they add up numbers of other rows, so that "
         rule += f"windows overlap and do not add up: {renamed} reads them as windows, "
         return BadQuery(name, UNSET, f"{rule}leave_out={ {day: []}!r} counts all rows")
     rule = (

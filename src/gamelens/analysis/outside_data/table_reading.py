@@ -41,7 +41,6 @@ from gamelens.analysis.outside_data.currency_evidence import (
     multiple_problem,
     with_proven_currencies,
 )
-from gamelens.analysis.outside_data.known_until import known_until
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.related_amounts import with_related_amounts
@@ -111,6 +110,7 @@ from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_dow
 from gamelens.analysis.outside_data.shape.reshaping import reshaped
 from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
+from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.money_units import (
@@ -592,7 +592,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         notes=(
             *grid.notes,
             *_notes_on_days(periods, grid, meanings),
-            *([until] if (until := known_until(periods, grid, columns)) else []),
+            *([until] if (until := unfinished_period(periods, grid, columns)) else []),
             *notes,
             *_notes_on_counts(columns, doubtful, given),
             *_notes_on_plans(columns, grid),

@@ -39,7 +39,7 @@ _AFTER: Final = 3
 _LENGTHS: Final = ("week", "month", "period")
 
 
-def known_until(periods: Periods, grid: Grid, columns: Sequence[OutsideColumn]) -> str | None:
+def unfinished_period(periods: Periods, grid: Grid, columns: Sequence[OutsideColumn]) -> str | None:
     """Return the note on the last period with numbers where a line names a day within it up to which it is known."""
     unit = (periods.length or "").partition(" ")[0]
     if unit not in _LENGTHS or not periods.column:
