@@ -48,6 +48,7 @@ _OF_THOUSANDS: Final = re.compile(r"\b[TK](EUR|USD|GBP|CHF)\b")
 _CODE_IN_TITLE: Final = re.compile(
     r"[(\[]\s*(?:in |en |em )?(?!ALL|TOP)[A-Z]{3}\s*[)\]]|\b(?:in|en|em|w|в) (?!ALL|TOP)[A-Z]{3}\b"
 )
+_SIGN_IN_TITLE: Final = re.compile(r"[(\[（]\s*(?:in |en |em )?(?:[A-Z]{1,3})?[$£¥€₩₹₺₽₴₪₫฿₱₦]\s*[)\]）]")
 _SYMBOL_OF_FORMAT: Final = re.compile(r"\[\$([^\]-]*)(?:-([0-9A-Fa-f]+))?\]|\"([^\"]*)\"|\\(.)|([$£¥€₩₹₺₽])")
 _LANDS: Final = {  # the languages of number formats whose symbol says too little
     **{
@@ -396,7 +397,7 @@ def is_about_money(line: str) -> bool:
     is_about = any(concept.name == "currency" for concept in concepts) or bool(_IN_CURRENCY.search(line))
     if is_about or _UNIT_IN_TITLE.search(line) or multiple_in(line, folded_header(line)):
         return True
-    if _CODE_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
+    if _CODE_IN_TITLE.search(line) or _SIGN_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
         return any(concept.role == "amount" for concept in concepts)
     return False
 

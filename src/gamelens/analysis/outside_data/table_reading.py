@@ -41,6 +41,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     multiple_problem,
     with_proven_currencies,
 )
+from gamelens.analysis.outside_data.header_months import with_month_problems
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.related_amounts import with_related_amounts
@@ -69,7 +70,7 @@ from gamelens.analysis.outside_data.roles import (
     vendor_of,
 )
 from gamelens.analysis.outside_data.row_periods import Periods, day_column, day_in_lines, periods_of, step_of_days
-from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
+from gamelens.analysis.outside_data.rows.debits_and_credits import ledger_sides, with_ledger_problems
 from gamelens.analysis.outside_data.rows.document_sums import DocumentSums, document_sums, is_short
 from gamelens.analysis.outside_data.rows.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.rows.repeated_keys import FILLED_DOWN, with_repeated_keys
@@ -94,6 +95,7 @@ from gamelens.analysis.outside_data.rows.row_states import (
     rows_with,
     state_problem,
     stated_rows,
+    with_payouts,
     without_reversals,
 )
 from gamelens.analysis.outside_data.rows.running_totals import (
@@ -551,12 +553,15 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         years=None if periods.length is None else periods.starts.dt.year.fillna(0).to_numpy(dtype="int64"),
     )
     every = without_reversals(every, [column for column in columns if column.name in cells], cells)
+    sides = ledger_sides(columns)
+    every = with_payouts(every, columns, sides, cells)
+    debits = {debit for debit, _ in sides}
     states = [stated for stated in every if stated.name not in answered]
     columns = [
         replace(
             column,
             problem=column.problem
-            or state_problem(column, states, meanings, cells)
+            or state_problem(column, states, meanings, cells, is_debit=column.name in debits)
             or tax_problem(column, bases, cells, grid.above)
             or repeated_amount_problem(column, meanings, cells, grid.source),
         )
@@ -564,7 +569,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         else column
         for column in columns
     ]
-    columns = with_ledger_problems(columns, grid.source)
+    columns = with_month_problems(with_ledger_problems(columns, grid.source), periods)
     publisher = vendor.table.get("publisher") if vendor else None
     columns += _of_all_rows("network", "publisher", given, columns, grid, known=publisher, vendor=vendor)
     columns += _of_all_rows("country", "country", given, columns, grid)
