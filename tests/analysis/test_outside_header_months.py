@@ -27,8 +27,8 @@ def file(tmp_path: Path, header: str = MONTHS, above: Sequence[str] = ()) -> Pat
 def installs(over: str, every: str = "all") -> DataFrame:
     """Return new players by country, of one bucket or of the first two days."""
     days = [over[:10]] if every == "all" else [over[:10], f"{over[:8]}02"]
-    columns = {"country_code": ["DE", "FR"] * len(days), "new_users": [500, 400] * len(days)}
-    frame = tidy_frame("new_users", timestamp=sorted(days * 2), **columns)
+    countries, users = ["DE", "FR"] * len(days), [500, 400] * len(days)
+    frame = tidy_frame("new_users", timestamp=sorted(days * 2), country_code=countries, new_users=users)
     frame.attrs["gamelens"]["asked"] |= {"every": every, "interval": over}
     return frame
 

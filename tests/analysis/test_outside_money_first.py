@@ -100,7 +100,7 @@ def test_rows_beside_a_fee_that_lack_its_names_are_asked_about_with_it(tmp_path:
         "Quarterly review,,,60.00",
     ]
     path = written(tmp_path / "bill.csv", "Item,Network,Country,Amount EUR", *rows)
-    with pytest.raises(BadQuery, match="Banner design.*Quarterly review") as refused:
+    with pytest.raises(BadQuery, match=r"Banner design.*Quarterly review") as refused:
         outside_data.in_dollars(path, rate=1)
     leave = {"Item": ["Management fee", "Banner design", "Quarterly review"]}
     assert f"leave_out={leave!r} leaves them out" in str(refused.value)
@@ -112,3 +112,51 @@ def test_a_whole_number_that_is_called_an_amount_is_one(tmp_path: Path, header: 
     rows = [f"2026-10-0{day},{day}00.50,{day}19" for day in (1, 2, 3)]
     path = written(tmp_path / "bills.csv", f"Day,Cost (EUR),{header}", *rows)
     assert outside_data.in_dollars(path, header, currency="EUR", rate=1)["spend"].sum() == pytest.approx(657)
+
+
+def test_a_currency_against_the_header_is_said(tmp_path: Path) -> None:
+    path = written(tmp_path / "weeks.csv", "Day,비용(원),클릭수", "2026-10-01,120000,41", "2026-10-02,90000,30")
+    with pytest.warns(UserWarning, match="taken in USD, as currency= says, and is in KRW by the header"):
+        outside_data.in_dollars(path, currency="USD")
+    assert not [note for note in gl.read_table(path, currency="KRW").notes if "is taken in" in note]
+
+
+def test_an_argument_that_settles_a_symbol_is_no_contradiction(tmp_path: Path) -> None:
+    path = written(tmp_path / "weeks.csv", "Day,Cost ($)", "2026-10-01,$12.50", "2026-10-02,$9.10")
+    assert outside_data.in_dollars(path, currency="USD")["spend"].sum() == pytest.approx(21.6)
+
+
+def test_a_credit_below_zero_is_told(tmp_path: Path) -> None:
+    rows = ["2026-10-01,VM-2,Virtual machine,30.50", "2026-10-02,VM-2,Virtual machine,31.00"]
+    rows += ["2026-10-03,NET,Traffic,4.10", "2026-10-31,ADJ,Applied credit: welcome,-20.00"]
+    path = written(tmp_path / "cloud.csv", "Usage day,Item code,Description,Amount EUR", *rows)
+    with pytest.warns(UserWarning, match=r"'Applied credit: welcome' lessens the sum of Amount EUR by 20.00"):
+        spent = outside_data.in_dollars(path, rate=1)["spend"]
+    assert spent.sum() == pytest.approx(45.6)
+
+
+@pytest.mark.parametrize(
+    ("above", "header", "said"),
+    [
+        ("Amount Billed;$65.60", "Amount", "the line 'Amount Billed $65.60' does"),
+        ("Customer;Pinewood", "Unit price ($);Amount", "the header Unit price"),
+    ],
+)
+def test_a_currency_that_stands_elsewhere_is_named_in_the_question(
+    tmp_path: Path, above: str, header: str, said: str
+) -> None:
+    beside = "0.5;" if ";" in header else ""
+    rows = [f"2026-10-0{day};Machine {day};{beside}{day}0.50" for day in (1, 2, 3)]
+    path = written(tmp_path / "cloud.csv", above, "", f"Usage day;Item;{header}", *rows)
+    problem = gl.read_table(path).column("Amount").money_problem
+    assert said in str(problem)
+    assert 'currency="USD"' in str(problem)
+
+
+def test_where_creators_post_is_no_platform_of_players(tmp_path: Path) -> None:
+    path = written(tmp_path / "streamers.csv", "Creator,Platform,Day,Cost EUR", "A,Twitch,2026-10-01,5.5")
+    assert gl.read_table(path).column("Platform").role != "platform"
+    other = written(
+        tmp_path / "stores.csv", "Creator,Platform,Day,Cost EUR", "A,iOS,2026-10-01,5.5", "B,X,2026-10-01,5"
+    )
+    assert gl.read_table(other).column("Platform").role == "platform"

@@ -33,6 +33,7 @@ from gamelens.analysis.outside_data.outside_table import (
     OutsideColumn,
     OutsideTable,
     check_wholes,
+    currency_doubts,
     doubts_about,
     no_days,
     words_of,
@@ -980,6 +981,8 @@ def _with_dollars(
     table: OutsideTable, column: OutsideColumn, rate: Rate, used: Series[Any] | None
 ) -> tuple[OutsideTable, Series[Any]]:
     """Return the table with a column in US dollars, and these."""
+    for doubt in currency_doubts(table, column):
+        emit_warning(doubt)
     values = dollars_of(table, column, rate, used=used)
     currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
     dollars = replaced(column, values=values, currencies=currencies, money_problem=None)

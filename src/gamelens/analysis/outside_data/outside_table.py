@@ -33,6 +33,8 @@ MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
 COUNTS_YET: Final = ", which leave_out= does not name: "
 """Stands in a note on doubtful rows that a list of others of their column leaves in, and of which a sum warns."""
+SUBTRACTED: Final = "the sum of "
+"""Stands in a note on a row below 0, before the column from which it subtracts."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'
 _WARNED: Final = "has warned"
 _MOST_PARTS: Final = 12  # that a step names
@@ -260,8 +262,11 @@ def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
     doubts = [
         note
         for note in table.notes
-        if any(mark in note for mark in marks) or note.startswith(f"{column.name}: the total of ")
+        if any(mark in note for mark in marks)
+        or note.startswith(f"{column.name}: the total of ")
+        or f"{SUBTRACTED}{column.name} by " in note
     ]
+    doubts += currency_doubts(table, column)
     has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0
     if table.period is not None and (rows := table.starts.isna().to_numpy() & has_amount).any():
         day = table.periods.column or "days"
@@ -271,6 +276,11 @@ def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
         step = f"leave_out={ {day: named}!r} leaves {'it' if rows.sum() == 1 else 'them'} out"
         doubts.append(f"{table.grid.rows_text(rows)} without a day {'counts' if rows.sum() == 1 else 'count'}: {step}")
     return doubts
+
+
+def currency_doubts(table: OutsideTable, column: OutsideColumn) -> list[str]:
+    """Return the notes on a currency that an argument says of *column*, and its header or cells do not."""
+    return [note for note in table.notes if note.startswith(f"{column.name} is taken in ")]
 
 
 def no_days(table: OutsideTable, use: str) -> BadQuery:

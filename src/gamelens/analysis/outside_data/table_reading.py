@@ -90,6 +90,7 @@ from gamelens.analysis.outside_data.rows.repeated_rows import (
 from gamelens.analysis.outside_data.rows.row_states import (
     is_void_header,
     left_out,
+    notes_on_credits,
     notes_on_the_rest,
     rows_named,
     rows_with,
@@ -589,6 +590,8 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
+            *_notes_on_currencies(money, amounts, looked, codes),
+            *notes_on_credits(columns, cells, grid),
             *notes_on_the_rest(every, given.get("leave_out", {}), looked.doubtful, cells, grid),
         ),
         grid=grid,
@@ -686,6 +689,24 @@ def _stated_currencies(
     }
     stated = {name: found for name, found in money.items() if found.problem is None and found.currencies is not None}
     return stated if len(stated) < len(money) else {}
+
+
+def _notes_on_currencies(
+    money: Mapping[str, OfMoney], amounts: Mapping[str, Meaning], looked: _Looked, codes: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return notes on the *amounts* for which an argument says another currency than their headers or cells."""
+    notes = []
+    for name, found in money.items():
+        if found.currency is None or found.evidence[0].where != "the argument":
+            continue
+        said = currencies_of_column(name, amounts[name], looked.cells, looked.grid, codes, None)
+        if said.problem is None and said.currency not in (None, found.currency):
+            evidence = said.evidence[0]
+            where = f"{evidence.where} ({evidence.quote})" if evidence.quote else evidence.where
+            notes.append(
+                f"{name} is taken in {found.currency}, as currency= says, and is in {said.currency} by {where}"
+            )
+    return notes
 
 
 def _currencies_of_numbers(

@@ -23,7 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.outside_table import COUNTS_YET, OutsideColumn
+from gamelens.analysis.outside_data.outside_table import COUNTS_YET, SUBTRACTED, OutsideColumn
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     TIMES,
@@ -44,8 +44,8 @@ _STATES: Final[tuple[State, ...]] = ("expected", "void", "back", "moved", "charg
 _OF_FLAGS: Final[tuple[State, ...]] = ("void", "back")  # also as the last word of a header: Order refunded
 _WITHIN: Final = frozenset({"expected", "void", "back", "charge"})  # also as a part of a text: cancelled by client
 _MOVED_WITHIN: Final = (
-    "deposit", "top up", "topup", "withdrawal", "currency conversion", "payout", "disbursement", "auszahlung", "einzahlung", "aufladung", "recarga", "deposito",
-    "пополнение", "поповнення", "充值", "入金", "충전",
+    "deposit", "top up", "topup", "withdrawal", "currency conversion", "payout", "disbursement", "einzahlung",
+    "auszahlung", "aufladung", "recarga", "deposito", "пополнение", "поповнення", "充值", "入金", "충전",
 )  # fmt: skip
 """Words of what is only moved that count as a part of a text as well."""
 ANY: Final = True
@@ -82,6 +82,7 @@ _MOST: Final = 24  # texts of a column that tells states
 _MOST_OTHERS: Final = 8  # texts of a column whose header does not say that it does
 _MOST_CODES: Final = 6
 _LONGEST_CODE: Final = 2  # letters
+_MOST_CREDITS: Final = 5  # rows that a note is about
 _COUNTED: Final = frozenset({"amount", "count", "number", "cumulative", "stock"})
 NAMED_BY_HEADER: Final = frozenset({"note", "comment", "remark", "type", "category", "status", "state"})
 """Words of headers that leave open what the texts below them say."""
@@ -257,6 +258,43 @@ def notes_on_the_rest(
                 note += ", as leave_out= names others"
             notes.append(note)
     return notes
+
+
+def notes_on_credits(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells], grid: Grid) -> list[str]:
+    """Return notes on the few rows below 0 whose texts say that they are credits or refunds: they are subtracted."""
+    names = [column.name for column in columns if column.role in ("text", "identifier") and column.name in cells]
+    names = [name for name in names if not cells[name].is_typed]
+    notes: list[str] = []
+    of_rows: dict[tuple[int, ...], list[tuple[str, float]]] = {}
+    for column in columns:
+        values = np.nan_to_num(column.values.astype("float64").to_numpy()) if column.role == "amount" else np.zeros(1)
+        rows = tuple(np.flatnonzero(values < 0).tolist())
+        if 0 < len(rows) <= _MOST_CREDITS and (values > 0).sum() > len(rows):
+            of_rows.setdefault(rows, []).append((column.name, -float(values[list(rows)].sum())))
+    for rows, amounts in of_rows.items():
+        texts = [next((text for name in names if _is_back(text := _text_at(cells[name], row))), "") for row in rows]
+        if all(texts):
+            mask = np.zeros(len(grid.rows), dtype=bool)
+            mask[list(rows)] = True
+            said = ", ".join(map(repr, dict.fromkeys(texts)))
+            sums = " and ".join(f"{SUBTRACTED}{name} by {amount:,.2f}" for name, amount in amounts)
+            notes.append(f"{grid.rows_text(mask)} with {said} {'lessens' if len(rows) == 1 else 'lessen'} {sums}")
+    return notes
+
+
+def _text_at(column_cells: ColumnCells, row: int) -> str:
+    place = int(column_cells.codes[row])
+    return "" if place < 0 else str(column_cells.distinct[place].as_py())
+
+
+def _is_back(text: str) -> bool:
+    """Return whether a text has a word of credits and refunds."""
+    return _back().search(_stem(folded_header(text))) is not None
+
+
+@cache
+def _back() -> re.Pattern[str]:
+    return any_phrase(_words()["back"])
 
 
 def without_reversals(
@@ -492,15 +530,7 @@ def state_problem(
     said = _reasons(every, found)
     none: dict[str, list[str]] = {name: [] for name in every}
     steps = f"leave_out={every!r} leaves them out, leave_out={none!r} counts all"
-    moved = {
-        stated.name: texts
-        for stated in found
-        if (texts := [text for text in leave.get(stated.name, []) if stated.states[text] == "moved"])
-    }
-    if is_debit and moved and moved != leave:  # a fee is spent, a transfer to the bank is not
-        only = {name: _named(moved.get(name, [])) for name in every}
-        listed = _listed(_named([text for texts in moved.values() for text in texts]))
-        steps = f"leave_out={only!r} leaves out what is only moved ({listed}), {steps}"
+    steps = f"{_without_moved(leave, every, found)}{steps}" if is_debit else steps
     owed = [text for texts in leave.values() for text in texts if _is_owed(text)]
     spent = {name: [text for text in leave.get(name, []) if text not in owed] for name in every}
     if owed and any(spent.values()):  # what is not paid yet is spent, what is cancelled is not
@@ -520,6 +550,19 @@ def state_problem(
         rule = f"counts {said}: {steps}; {negative} with leave_out="
         rule += f"{ {name: leave.get(name, []) for name in every}!r} subtracts {', '.join(map(_quoted, texts))}"
     return BadQuery(column.name, UNSET, rule)
+
+
+def _without_moved(
+    leave: Mapping[str, Sequence[str | Literal[True]]], every: Mapping[str, Any], found: Sequence[StatedRows]
+) -> str:
+    """Return the step that counts fees and refunds, and leaves out what only went to the bank, "" without such rows."""
+    states = {stated.name: stated.states for stated in found}
+    moved = {name: [text for text in texts if states[name][text] == "moved"] for name, texts in leave.items()}
+    listed = _listed(_named([text for texts in moved.values() for text in texts]))
+    if not listed or moved == leave:
+        return ""
+    only = {name: _named(moved.get(name, [])) for name in every}
+    return f"leave_out={only!r} leaves out what is only moved ({listed}), "
 
 
 def _reasons(texts: Mapping[str, Any], found: Sequence[StatedRows]) -> str:
