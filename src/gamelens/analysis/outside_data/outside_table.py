@@ -33,8 +33,6 @@ MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
 COUNTS_YET: Final = ", which leave_out= does not name: "
 """Stands in a note on doubtful rows that a list of others of their column leaves in, and of which a sum warns."""
-SUBTRACTED: Final = "the sum of "
-"""Stands in a note on a row below 0, before the column from which it subtracts."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'
 _WARNED: Final = "has warned"
 _MOST_PARTS: Final = 12  # that a step names
@@ -262,9 +260,7 @@ def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
     doubts = [
         note
         for note in table.notes
-        if any(mark in note for mark in marks)
-        or note.startswith(f"{column.name}: the total of ")
-        or f"{SUBTRACTED}{column.name} by " in note
+        if any(mark in note for mark in marks) or note.startswith(f"{column.name}: the total of ")
     ]
     doubts += currency_doubts(table, column)
     has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0

@@ -591,7 +591,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
             *_notes_on_currencies(money, amounts, looked, codes),
-            *notes_on_credits(columns, cells, grid),
+            *notes_on_credits(columns, meanings, cells, grid, answered),
             *notes_on_the_rest(every, given.get("leave_out", {}), looked.doubtful, cells, grid),
         ),
         grid=grid,

@@ -23,7 +23,7 @@ from gamelens._text import counted
 from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.files.date_parsing import date_words
 from gamelens.analysis.files.table_reader import Grid
-from gamelens.analysis.outside_data.outside_table import COUNTS_YET, SUBTRACTED, OutsideColumn
+from gamelens.analysis.outside_data.outside_table import COUNTS_YET, OutsideColumn
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     TIMES,
@@ -260,10 +260,22 @@ def notes_on_the_rest(
     return notes
 
 
-def notes_on_credits(columns: Sequence[OutsideColumn], cells: Mapping[str, ColumnCells], grid: Grid) -> list[str]:
-    """Return notes on the few rows below 0 whose texts say that they are credits or refunds: they are subtracted."""
+def notes_on_credits(
+    columns: Sequence[OutsideColumn],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    grid: Grid,
+    answered: Collection[str],
+) -> list[str]:
+    """Return notes on the few rows below 0 whose texts say that they are credits or refunds: they are subtracted.
+
+    Of rows that an argument names, in columns *answered* or to be subtracted, nothing is said.
+    """
     names = [column.name for column in columns if column.role in ("text", "identifier") and column.name in cells]
     names = [name for name in names if not cells[name].is_typed]
+    told = {name for meaning in meanings.values() for name in meaning.details.get("negative", ())} | {*answered}
+    if told & {*names}:
+        return []
     notes: list[str] = []
     of_rows: dict[tuple[int, ...], list[tuple[str, float]]] = {}
     for column in columns:
@@ -277,7 +289,7 @@ def notes_on_credits(columns: Sequence[OutsideColumn], cells: Mapping[str, Colum
             mask = np.zeros(len(grid.rows), dtype=bool)
             mask[list(rows)] = True
             said = ", ".join(map(repr, dict.fromkeys(texts)))
-            sums = " and ".join(f"{SUBTRACTED}{name} by {amount:,.2f}" for name, amount in amounts)
+            sums = " and ".join(f"the sum of {name} by {amount:,.2f}" for name, amount in amounts)
             notes.append(f"{grid.rows_text(mask)} with {said} {'lessens' if len(rows) == 1 else 'lessen'} {sums}")
     return notes
 
