@@ -416,6 +416,7 @@ def test_a_running_total_that_was_corrected_is_asked_about(tmp_path: Path) -> No
         ("Суммы в тыс. руб.", "Расход", 1e3),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.* is taken in ")
 def test_a_title_that_names_thousands_is_asked_about(
     file: Callable[..., Path], title: str, header: str, scale: float
 ) -> None:

@@ -130,6 +130,7 @@ def test_a_profit_beside_a_cost_is_no_other_basis(tmp_path: Path) -> None:
     "header",
     ["Spesa,IVA 22%,Totale fattura", "खर्च (₹),GST 18% (₹),कुल (₹)", "Cost,VAT,Due", "Maliyet,KDV,Toplam borç"],
 )
+@pytest.mark.filterwarnings("ignore:.* is taken in ")
 def test_a_sum_of_a_cost_and_its_tax_is_another_basis(tmp_path: Path, header: str) -> None:
     """Whatever it is called; without a column of the tax nothing is searched."""
     rows = [f"2026-11-0{day},{day}00,{day * 2}0,{day * 12}0" for day in range(1, 7)]

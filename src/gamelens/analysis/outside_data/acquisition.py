@@ -25,6 +25,7 @@ from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
 from gamelens.analysis.outside_data.by_role import is_of_ranks
+from gamelens.analysis.outside_data.header_months import check_month
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
 from gamelens.analysis.outside_data.match_report import Joined, MatchReport
@@ -33,6 +34,7 @@ from gamelens.analysis.outside_data.outside_table import (
     OutsideColumn,
     OutsideTable,
     check_wholes,
+    currency_doubts,
     doubts_about,
     no_days,
     words_of,
@@ -49,11 +51,14 @@ from gamelens.analysis.outside_data.rates import (
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import MEASURED, header_meanings, is_no_money
 from gamelens.analysis.outside_data.row_periods import period_of, period_texts, periods_within, step_of_days
+from gamelens.analysis.outside_data.rows.debits_and_credits import ledger_sides
 from gamelens.analysis.outside_data.rows.running_totals import running_total
 from gamelens.analysis.outside_data.rows.tax_bases import other_basis
 from gamelens.analysis.outside_data.time_buckets import uncovered_buckets
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
-from gamelens.analysis.outside_data.words.total_words import LEXICON
+from gamelens.analysis.outside_data.words.money_units import NO_DECIMALS
+from gamelens.analysis.outside_data.words.tax_words import bare_words
+from gamelens.analysis.outside_data.words.total_words import LEXICON, TOTAL_AT_ONE_END
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
     column_of,
@@ -731,8 +736,12 @@ def cost_column(
     may_be = [
         column
         for column in found or table.columns
-        if _may_be_money(column) and not (are_ranks and column.role == "number")
+        if _may_be_money(column)
+        and not (are_ranks and column.role == "number")
+        and not _is_bare_number(table, column)
+        and not (amounts and column.role == "price")
     ]
+    may_be.sort(key=lambda column: column.role == "number" and column.currencies is None)
     names = [column.name for column in may_be if column not in prices]
     are_costs = [column.name for column in may_be if column.name in names and column.concept not in _BESIDE_AMOUNTS]
     names = are_costs or names
@@ -792,6 +801,11 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
     if is_measured or named.role in ("rate", "rank", "distinct", "stock"):
         rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+    amounts = [column.name for column in table.of_role("amount")]
+    if named.role == "count" or _is_bare_number(table, named) or (named.role == "price" and amounts):
+        said = "number without a currency, which others have" if named.role == "number" else named.role
+        rule = f'is a {said}, no amount: roles={{"{amount}": "cost"}} if it is money'
+        raise BadQuery("amount", amount, rule, amounts)
     if named.problem is not None:
         raise named.problem
     if named.role != "amount":
@@ -807,6 +821,23 @@ def _may_be_money(column: OutsideColumn) -> bool:
     are_small = bool((known == np.floor(known)).all() and (np.abs(known) <= _SMALL).all())
     is_told = not are_small or column.name == "value"  # the cells of a table whose headers are days
     return is_told and _CODE.search(folded_header(column.name)) is None and not is_no_money(column.name)
+
+
+def _is_bare_number(table: OutsideTable, column: OutsideColumn) -> bool:
+    """Return whether a column has whole numbers of nothing known, beside amounts whose currency has smaller units.
+
+    The net, gross or total amount and a side of a ledger are known by their headers.
+    """
+    if column.role != "number" or column.currencies is not None:
+        return False
+    amounts = [other.currencies for other in table.of_role("amount", "price") if other.currencies is not None]
+    has_cents = bool({code for codes in amounts for code in codes.dropna().unique()} - NO_DECIMALS)
+    known = column.values.dropna().to_numpy(dtype="float64")
+    if not has_cents or bool((known != np.floor(known)).any()):
+        return False
+    sides = {name for pair in ledger_sides(table.columns) for name in pair}
+    is_told = {*folded_header(column.name).split()} & bare_words() or TOTAL_AT_ONE_END.fullmatch(column.name)
+    return column.name not in sides and not is_told
 
 
 def _price_by_rate(table: OutsideTable) -> BadQuery | None:
@@ -849,6 +880,8 @@ def _beside_costs(
         BadQuery: all costs are of other days or none, no name of theirs is in the frame, or *by* does not split them.
     """
     table, column = _spent(read_table(cost, **reading), amount)
+    has_one_bucket = "timestamp" not in frame or frame["timestamp"].nunique() <= 1
+    check_month(table, column, Receipt.of(frame.attrs).interval if has_one_bucket else None)
     pairs = pairs_of(on, frame, table)
     _check_split(frame, by, table, pairs)
     told_apart = [name for name in dict.fromkeys(("timestamp", *pairs)) if name in frame]
@@ -951,6 +984,8 @@ def _with_dollars(
     table: OutsideTable, column: OutsideColumn, rate: Rate, used: Series[Any] | None
 ) -> tuple[OutsideTable, Series[Any]]:
     """Return the table with a column in US dollars, and these."""
+    for doubt in currency_doubts(table, column):
+        emit_warning(doubt)
     values = dollars_of(table, column, rate, used=used)
     currencies = Series("USD", index=values.index, dtype="str").where(values.notna())
     dollars = replaced(column, values=values, currencies=currencies, money_problem=None)

@@ -48,6 +48,7 @@ _OF_THOUSANDS: Final = re.compile(r"\b[TK](EUR|USD|GBP|CHF)\b")
 _CODE_IN_TITLE: Final = re.compile(
     r"[(\[]\s*(?:in |en |em )?(?!ALL|TOP)[A-Z]{3}\s*[)\]]|\b(?:in|en|em|w|в) (?!ALL|TOP)[A-Z]{3}\b"
 )
+_SIGN_IN_TITLE: Final = re.compile(r"[(\[（]\s*(?:in |en |em )?(?:[A-Z]{1,3})?[$£¥€₩₹₺₽₴₪₫฿₱₦]\s*[)\]）]")
 _SYMBOL_OF_FORMAT: Final = re.compile(r"\[\$([^\]-]*)(?:-([0-9A-Fa-f]+))?\]|\"([^\"]*)\"|\\(.)|([$£¥€₩₹₺₽])")
 _LANDS: Final = {  # the languages of number formats whose symbol says too little
     **{
@@ -116,6 +117,12 @@ class OfMoney(NamedTuple):
     problem: BadQuery | None
 
     @property
+    def currency(self) -> str | None:
+        """The one currency of all its rows, None if there are several or none is known."""
+        known = [] if self.currencies is None else [*self.currencies.dropna().unique()]
+        return str(known[0]) if len(known) == 1 else None
+
+    @property
     def is_whole(self) -> bool:
         """Whether all its currencies have no smaller unit."""
         known = set() if self.currencies is None else {*self.currencies.dropna().unique()}
@@ -163,7 +170,7 @@ def currencies_of_column(
     said = [(witness, np.where(is_filled, witness.rows, -1)) for witness in witnesses]
     said = [(witness, places) for witness, places in said if (places >= 0).any()]
     if not said:
-        return _of_no_amounts(name, grid.source, witnesses, count)
+        return _of_no_amounts(name, grid, witnesses, count)
     number = np.zeros(count, dtype=np.min_scalar_type(math.prod(len(witness.says) + 1 for witness, _ in said)))
     for witness, places in said:  # what all witnesses say of a row together, as one number
         number *= len(witness.says) + 1
@@ -184,7 +191,7 @@ def currencies_of_column(
     evidence = tuple(witness.evidence for witness, _ in said)
     codes_found = sorted({code for code in result.values() if code not in (None, "?")})
     if not codes_found:
-        return OfMoney(None, evidence, _unknown(name, grid.source, witnesses))
+        return OfMoney(None, evidence, _unknown(name, grid.source, witnesses, _mentions(name, grid)))
     is_only = len(codes_found) == 1
     is_of_cells = all(witness.evidence.where == "the cells" for witness in witnesses)
     known = {*codes_found, None} if is_only and is_of_cells else {*codes_found}  # 7 beside £5 is in pounds too
@@ -202,12 +209,12 @@ def currencies_of_column(
     )
 
 
-def _of_no_amounts(name: str, source: str, witnesses: Sequence[Witness], count: int) -> OfMoney:
+def _of_no_amounts(name: str, grid: Grid, witnesses: Sequence[Witness], count: int) -> OfMoney:
     """Return the currency of a column without any amount, which its header or a line may name."""
     says = [witness.says[0] for witness in witnesses if len(witness.says) == 1]
     possible = common(says) if says else NO_CURRENCY
     if len(possible) != 1:
-        return OfMoney(None, (), _unknown(name, source))
+        return OfMoney(None, (), _unknown(name, grid.source, (), _mentions(name, grid)))
     known = Series(pd.Categorical.from_codes(_every(count), pd.Index([*possible], dtype="str")))
     return OfMoney(known, tuple(witness.evidence for witness in witnesses), None)
 
@@ -396,7 +403,7 @@ def is_about_money(line: str) -> bool:
     is_about = any(concept.name == "currency" for concept in concepts) or bool(_IN_CURRENCY.search(line))
     if is_about or _UNIT_IN_TITLE.search(line) or multiple_in(line, folded_header(line)):
         return True
-    if _CODE_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
+    if _CODE_IN_TITLE.search(line) or _SIGN_IN_TITLE.search(line):  # Kosten November 2026 (EUR)
         return any(concept.role == "amount" for concept in concepts)
     return False
 
@@ -477,7 +484,20 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
     return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one, {' or '.join(right)}")
 
 
-def _unknown(name: str, source: str, witnesses: Sequence[Witness] = ()) -> BadQuery:
+def _mentions(name: str, grid: Grid) -> tuple[str, Currencies] | None:
+    """Return the first line with an amount, or the header of another column, that names currencies, and these."""
+    lines = [line for line in grid.above if _AMOUNT_IN_LINE.search(line)]
+    found = [(f"the line {line!r}", possible) for line in lines if (possible := currencies_in(line))]
+    others = [other for other in grid.columns if other != name]
+    found += [
+        (f"the header {other}", possible) for other in others if (possible := currencies_in(other, is_header=True))
+    ]
+    return next(iter(found), None)
+
+
+def _unknown(
+    name: str, source: str, witnesses: Sequence[Witness], mentioned: tuple[str, Currencies] | None
+) -> BadQuery:
     """Return the exception for money of unknown currency, with the currencies that a symbol may mean."""
     said = [possible for witness in witnesses for possible in witness.says if possible]
     if said:
@@ -490,6 +510,13 @@ def _unknown(name: str, source: str, witnesses: Sequence[Witness] = ()) -> BadQu
     if unit := [text for text in re.findall(r"[(\[（]([^()\[\]（）]+)[)\]）]", name) if not text.isascii()]:
         rule = f"is money, and {unit[-1]!r} in its header is no currency that we know: "
         return BadQuery(name, UNSET, rule + 'pass currency="..." with its code (ISO 4217), or the column of codes')
+    if mentioned is not None:
+        where, possible = mentioned
+        likely = sorted(possible, key=lambda code: (code != "USD", code))
+        shown = " or ".join(f'currency="{code}"' for code in likely[:2])
+        others = f" (or {', '.join(likely[2:5])}{', ...' if len(likely) > 5 else ''})" if likely[2:] else ""
+        rule = f"is money whose own cells and header name no currency; {where} does: pass {shown}{others} if "
+        return BadQuery(name, UNSET, f"{rule}{name} is in it too, or the column of codes")
     rule = (
         'is money, and no cell, header, line or column of codes names its currency: pass currency="..." with its code'
     )

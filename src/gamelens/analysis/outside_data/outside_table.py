@@ -264,6 +264,7 @@ def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
         for note in table.notes
         if any(mark in note for mark in marks) or note.startswith(f"{column.name}: the total of ")
     ]
+    doubts += currency_doubts(table, column)
     has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0
     if table.period is not None and (rows := table.starts.isna().to_numpy() & has_amount).any():
         day = table.periods.column or "days"
@@ -273,6 +274,11 @@ def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
         step = f"leave_out={ {day: named}!r} leaves {'it' if rows.sum() == 1 else 'them'} out"
         doubts.append(f"{table.grid.rows_text(rows)} without a day {'counts' if rows.sum() == 1 else 'count'}: {step}")
     return doubts
+
+
+def currency_doubts(table: OutsideTable, column: OutsideColumn) -> list[str]:
+    """Return the notes on a currency that an argument says of *column*, and its header or cells do not."""
+    return [note for note in table.notes if note.startswith(f"{column.name} is taken in ")]
 
 
 def no_days(table: OutsideTable, use: str) -> BadQuery:

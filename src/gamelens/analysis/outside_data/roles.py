@@ -129,6 +129,15 @@ _WEEK_ENDING: Final = re.compile(
     r"|tydzien (?:do|konczacy)|week (?:tot|t / m)|vecka till|uge til|uke til|tyden do|hafta (?:sonu|bitis)"
     r"|неделя (?:по|до)|тиждень до|週末日|周截止|주 종료)(?!\w)"
 )
+_CHANNELS: Final = frozenset(
+    {
+        "twitch", "youtube", "you tube", "youtube shorts", "tiktok", "tik tok", "instagram", "ig", "facebook", "kick",
+        "twitter", "x", "x twitter", "snapchat", "discord", "reddit", "bilibili", "b站", "douyin", "抖音", "快手",
+        "kuaishou", "小红书", "xiaohongshu", "weibo", "微博", "niconico", "afreecatv", "soop", "chzzk", "vk",
+        "vk video", "telegram", "trovo", "rumble", "pinterest", "linkedin", "threads", "podcast",
+    }
+)  # fmt: skip
+"""Folded names of where creators post, which a column called Platform may hold."""
 _ACTIVE: Final = re.compile(
     r"(?:active|aktive|aktivni|aktywne) (?:\w+ )*(?:subscription|subscriber|member|abo|abonnement|abonnent|predplatne"
     r"|subskrypcje|prenumerationer)s?|(?:abonnements?|abonnes|suscripciones|suscriptores|assinaturas|assinantes|abbonamenti)"
@@ -532,6 +541,13 @@ class ColumnCells:
         is_known = (True, False) in pairs and (False, True) not in pairs
         return is_known and 2 * sum(of_networks) >= len(named)
 
+    @cached_property
+    def are_channels(self) -> bool:
+        """Whether some of its names are sites with videos and posts, such as Twitch, and none is a platform."""
+        named = self.named[:_TRIED]
+        folded = {folded_header(text) for text in named}
+        return bool(folded & _CHANNELS) and all(canonical_name(text, "platform") is None for text in named)
+
     @property
     def are_currencies(self) -> bool:
         """Whether all its names are codes of currencies."""
@@ -561,7 +577,7 @@ class ColumnCells:
                 return self.are_currencies
             case "network" | "campaign" | "app" | "platform" | "format":
                 is_name = not self.is_number and not self.is_flag
-                return is_name and not (meaning.role == "platform" and self.are_networks)
+                return is_name and not (meaning.role == "platform" and (self.are_networks or self.are_channels))
             case "flag":
                 return self.is_flag
             case "text":  # a number with a word for names in its header, such as device upgrades, is none

@@ -41,6 +41,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
     multiple_problem,
     with_proven_currencies,
 )
+from gamelens.analysis.outside_data.header_months import with_month_problems
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
 from gamelens.analysis.outside_data.related_amounts import with_related_amounts
@@ -70,7 +71,7 @@ from gamelens.analysis.outside_data.roles import (
 )
 from gamelens.analysis.outside_data.rolling_windows import proven_windows, window_problems, windows_of
 from gamelens.analysis.outside_data.row_periods import Periods, day_column, day_in_lines, periods_of, step_of_days
-from gamelens.analysis.outside_data.rows.debits_and_credits import with_ledger_problems
+from gamelens.analysis.outside_data.rows.debits_and_credits import ledger_sides, with_ledger_problems
 from gamelens.analysis.outside_data.rows.document_sums import DocumentSums, document_sums, is_short
 from gamelens.analysis.outside_data.rows.repeated_amounts import repeated_amount_problem
 from gamelens.analysis.outside_data.rows.repeated_keys import FILLED_DOWN, with_repeated_keys
@@ -90,11 +91,13 @@ from gamelens.analysis.outside_data.rows.repeated_rows import (
 from gamelens.analysis.outside_data.rows.row_states import (
     is_void_header,
     left_out,
+    notes_on_credits,
     notes_on_the_rest,
     rows_named,
     rows_with,
     state_problem,
     stated_rows,
+    with_payouts,
     without_reversals,
 )
 from gamelens.analysis.outside_data.rows.running_totals import (
@@ -554,12 +557,15 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         years=None if periods.length is None else periods.starts.dt.year.fillna(0).to_numpy(dtype="int64"),
     )
     every = without_reversals(every, [column for column in columns if column.name in cells], cells)
+    sides = ledger_sides(columns)
+    every = with_payouts(every, columns, sides, cells)
+    debits = {debit for debit, _ in sides}
     states = [stated for stated in every if stated.name not in answered]
     columns = [
         replace(
             column,
             problem=column.problem
-            or state_problem(column, states, meanings, cells)
+            or state_problem(column, states, meanings, cells, is_debit=column.name in debits)
             or tax_problem(column, bases, cells, grid.above)
             or repeated_amount_problem(column, meanings, cells, grid.source),
         )
@@ -577,7 +583,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         windows = {**proven_windows(numbers, last_days, meanings, cells), **windows}
     overlapping = window_problems(windows, periods.column or None, last_days, meanings, cells, looked.counted)
     columns = [replace(column, problem=column.problem or overlapping.get(column.name)) for column in columns]
-    columns = with_ledger_problems(columns, grid.source)
+    columns = with_month_problems(with_ledger_problems(columns, grid.source), periods)
     publisher = vendor.table.get("publisher") if vendor else None
     columns += _of_all_rows("network", "publisher", given, columns, grid, known=publisher, vendor=vendor)
     columns += _of_all_rows("country", "country", given, columns, grid)
@@ -598,6 +604,8 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
             *_notes_on_plans(columns, grid),
             *_notes_on_written_numbers(columns, cells),
             *_notes_on_errors(grid, cells, meanings),
+            *_notes_on_currencies(money, amounts, looked, codes),
+            *notes_on_credits(columns, meanings, cells, grid, answered),
             *notes_on_the_rest(every, given.get("leave_out", {}), looked.doubtful, cells, grid),
         ),
         grid=grid,
@@ -695,6 +703,24 @@ def _stated_currencies(
     }
     stated = {name: found for name, found in money.items() if found.problem is None and found.currencies is not None}
     return stated if len(stated) < len(money) else {}
+
+
+def _notes_on_currencies(
+    money: Mapping[str, OfMoney], amounts: Mapping[str, Meaning], looked: _Looked, codes: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return notes on the *amounts* for which an argument says another currency than their headers or cells."""
+    notes = []
+    for name, found in money.items():
+        if found.currency is None or found.evidence[0].where != "the argument":
+            continue
+        said = currencies_of_column(name, amounts[name], looked.cells, looked.grid, codes, None)
+        if said.problem is None and said.currency not in (None, found.currency):
+            evidence = said.evidence[0]
+            where = f"{evidence.where} ({evidence.quote})" if evidence.quote else evidence.where
+            notes.append(
+                f"{name} is taken in {found.currency}, as currency= says, and is in {said.currency} by {where}"
+            )
+    return notes
 
 
 def _currencies_of_numbers(

@@ -33,7 +33,7 @@ from gamelens.analysis.outside_data.roles import (
     header_meanings,
     is_kind_header,
 )
-from gamelens.analysis.outside_data.rows.debits_and_credits import credits_among
+from gamelens.analysis.outside_data.rows.debits_and_credits import credits_among, payout_row
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.tax_words import tax_words
 from gamelens.analysis.outside_data.words.total_words import ACTUAL, LEXICON, PART
@@ -44,8 +44,8 @@ _STATES: Final[tuple[State, ...]] = ("expected", "void", "back", "moved", "charg
 _OF_FLAGS: Final[tuple[State, ...]] = ("void", "back")  # also as the last word of a header: Order refunded
 _WITHIN: Final = frozenset({"expected", "void", "back", "charge"})  # also as a part of a text: cancelled by client
 _MOVED_WITHIN: Final = (
-    "deposit", "top up", "topup", "withdrawal", "currency conversion", "einzahlung", "aufladung", "recarga", "deposito",
-    "пополнение", "поповнення", "充值", "入金", "충전",
+    "deposit", "top up", "topup", "withdrawal", "currency conversion", "payout", "disbursement", "einzahlung",
+    "auszahlung", "aufladung", "recarga", "deposito", "пополнение", "поповнення", "充值", "入金", "충전",
 )  # fmt: skip
 """Words of what is only moved that count as a part of a text as well."""
 ANY: Final = True
@@ -82,6 +82,7 @@ _MOST: Final = 24  # texts of a column that tells states
 _MOST_OTHERS: Final = 8  # texts of a column whose header does not say that it does
 _MOST_CODES: Final = 6
 _LONGEST_CODE: Final = 2  # letters
+_MOST_CREDITS: Final = 5  # rows that a note is about
 _COUNTED: Final = frozenset({"amount", "count", "number", "cumulative", "stock"})
 NAMED_BY_HEADER: Final = frozenset({"note", "comment", "remark", "type", "category", "status", "state"})
 """Words of headers that leave open what the texts below them say."""
@@ -171,7 +172,61 @@ def stated_rows(
             found.append(StatedRows(name, of_sums))
         if stated is not None and (stated.states or stated.codes):
             found.append(stated)
-    return found
+    return found if is_known else [_with_rows_beside(stated, meanings, cells) for stated in found]
+
+
+def with_payouts(
+    found: Sequence[StatedRows],
+    columns: Sequence[OutsideColumn],
+    sides: Sequence[tuple[str, str]],
+    cells: Mapping[str, ColumnCells],
+) -> list[StatedRows]:
+    """Return *found* with the rows that pay out a batch, as numbers prove it, by the text that tells them from others.
+
+    *sides* are the debits and credits of the table.
+    """
+    named = {column.name: column for column in columns}
+    result = {stated.name: stated for stated in found}
+    for debit, credit in sides:
+        row = payout_row(named[debit], named[credit])
+        for name, column_cells in cells.items() if row is not None else ():
+            is_of_kinds = named[name].role == "text" and 1 < len(column_cells.distinct) <= _MOST
+            if not is_of_kinds or column_cells.codes[row] < 0 or not is_kind_of_rows(name, column_cells):
+                continue
+            text = column_cells.texts[column_cells.codes[row]]
+            before = result.get(name, StatedRows(name, {}))
+            if (column_cells.codes == column_cells.codes[row]).sum() == 1 and not before.codes:
+                result[name] = StatedRows(name, {text: "moved", **before.states})
+                break
+    return [*result.values()]
+
+
+def _with_rows_beside(
+    stated: StatedRows, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]
+) -> StatedRows:
+    """Return *stated* with the other rows that lack all names as its charges do: the monthly report beside a fee.
+
+    Names are networks, countries and others that most rows have.
+    """
+    charges = [text for text in stated.states if text is not ANY and _charge().search(_stem(folded_header(text)))]
+    if stated.codes or meanings[stated.name].role != "text" or not charges:
+        return stated
+    names = [column for name, column in cells.items() if meanings[name].role in KEYS and name != stated.name]
+    are_there = [column.numbers_of_values >= 0 for column in names]
+    are_there = [is_there for is_there in are_there if is_there.mean() > 1 / 2]
+    if not are_there or len(cells[stated.name].distinct) > _MOST_PARTS:
+        return stated
+    lacks = ~np.any(are_there, axis=0)
+    of_text = {text: cells[stated.name].rows_of(text) for text in cells[stated.name].texts}
+    if not any(lacks[of_text[text]].all() for text in charges):
+        return stated
+    beside = [text for text, rows in of_text.items() if text not in stated.states and lacks[rows].all()]
+    return stated._replace(states={**stated.states, **dict.fromkeys(beside, "charge")})
+
+
+def is_kind_of_rows(name: str, column_cells: ColumnCells) -> bool:
+    """Return whether a column tells the sorts of rows: its header says it, or its texts stand in several rows."""
+    return is_state_header(name) or 2 * len(column_cells.distinct) < len(column_cells.codes)
 
 
 def notes_on_the_rest(
@@ -203,6 +258,55 @@ def notes_on_the_rest(
                 note += ", as leave_out= names others"
             notes.append(note)
     return notes
+
+
+def notes_on_credits(
+    columns: Sequence[OutsideColumn],
+    meanings: Mapping[str, Meaning],
+    cells: Mapping[str, ColumnCells],
+    grid: Grid,
+    answered: Collection[str],
+) -> list[str]:
+    """Return notes on the few rows below 0 whose texts say that they are credits or refunds: they are subtracted.
+
+    Of rows that an argument names, in columns *answered* or to be subtracted, nothing is said.
+    """
+    names = [column.name for column in columns if column.role in ("text", "identifier") and column.name in cells]
+    names = [name for name in names if not cells[name].is_typed]
+    told = {name for meaning in meanings.values() for name in meaning.details.get("negative", ())} | {*answered}
+    if told & {*names}:
+        return []
+    notes: list[str] = []
+    of_rows: dict[tuple[int, ...], list[tuple[str, float]]] = {}
+    for column in columns:
+        values = np.nan_to_num(column.values.astype("float64").to_numpy()) if column.role == "amount" else np.zeros(1)
+        rows = tuple(np.flatnonzero(values < 0).tolist())
+        if 0 < len(rows) <= _MOST_CREDITS and (values > 0).sum() > len(rows):
+            of_rows.setdefault(rows, []).append((column.name, -float(values[list(rows)].sum())))
+    for rows, amounts in of_rows.items():
+        texts = [next((text for name in names if _is_back(text := _text_at(cells[name], row))), "") for row in rows]
+        if all(texts):
+            mask = np.zeros(len(grid.rows), dtype=bool)
+            mask[list(rows)] = True
+            said = ", ".join(map(repr, dict.fromkeys(texts)))
+            sums = " and ".join(f"the sum of {name} by {amount:,.2f}" for name, amount in amounts)
+            notes.append(f"{grid.rows_text(mask)} with {said} {'lessens' if len(rows) == 1 else 'lessen'} {sums}")
+    return notes
+
+
+def _text_at(column_cells: ColumnCells, row: int) -> str:
+    place = int(column_cells.codes[row])
+    return "" if place < 0 else str(column_cells.distinct[place].as_py())
+
+
+def _is_back(text: str) -> bool:
+    """Return whether a text has a word of credits and refunds."""
+    return _back().search(_stem(folded_header(text))) is not None
+
+
+@cache
+def _back() -> re.Pattern[str]:
+    return any_phrase(_words()["back"])
 
 
 def without_reversals(
@@ -400,10 +504,12 @@ def state_problem(
     found: Sequence[StatedRows],
     meanings: Mapping[str, Meaning],
     cells: Mapping[str, ColumnCells],
+    *,
+    is_debit: bool = False,
 ) -> BadQuery | None:
     """Return the question about the numbers that a column has in rows of the states *found*.
 
-    What is paid back is asked about where it stands above 0.
+    What is paid back is asked about where it stands above 0. In the debits of a ledger it is money that went out.
     """
     if not found or column.role not in _COUNTED:
         return None
@@ -421,6 +527,8 @@ def state_problem(
         counted_texts = [text for text, state in stated.states.items() if state != "back" and of_text[text].any()]
         is_above = {text: (of_text[text] >= 0).all() and of_text[text].any() for text in of_text}
         paid_back = [text for text, state in stated.states.items() if state == "back" and is_above[text]]
+        if is_debit:
+            counted_texts, paid_back = [*counted_texts, *paid_back], []
         leave |= {stated.name: counted_texts} if counted_texts else {}
         is_stated = np.any([rows_with(cells[stated.name], text) for text in stated.states], axis=0)
         backs_below = any((of_text[text] < 0).any() for text, state in stated.states.items() if state == "back")
@@ -434,6 +542,7 @@ def state_problem(
     said = _reasons(every, found)
     none: dict[str, list[str]] = {name: [] for name in every}
     steps = f"leave_out={every!r} leaves them out, leave_out={none!r} counts all"
+    steps = f"{_without_moved(leave, every, found)}{steps}" if is_debit else steps
     owed = [text for texts in leave.values() for text in texts if _is_owed(text)]
     spent = {name: [text for text in leave.get(name, []) if text not in owed] for name in every}
     if owed and any(spent.values()):  # what is not paid yet is spent, what is cancelled is not
@@ -455,6 +564,19 @@ def state_problem(
     return BadQuery(column.name, UNSET, rule)
 
 
+def _without_moved(
+    leave: Mapping[str, Sequence[str | Literal[True]]], every: Mapping[str, Any], found: Sequence[StatedRows]
+) -> str:
+    """Return the step that counts fees and refunds, and leaves out what only went to the bank, "" without such rows."""
+    states = {stated.name: stated.states for stated in found}
+    moved = {name: [text for text in texts if states[name][text] == "moved"] for name, texts in leave.items()}
+    listed = _listed(_named([text for texts in moved.values() for text in texts]))
+    if not listed or moved == leave:
+        return ""
+    only = {name: _named(moved.get(name, [])) for name in every}
+    return f"leave_out={only!r} leaves out what is only moved ({listed}), "
+
+
 def _reasons(texts: Mapping[str, Any], found: Sequence[StatedRows]) -> str:
     """Return what is said of the rows with *texts* by column: of each kind of them, why they may not count."""
     kinds: dict[str, list[str]] = {}
@@ -473,6 +595,11 @@ def _reasons(texts: Mapping[str, Any], found: Sequence[StatedRows]) -> str:
 def _is_owed(text: str | Literal[True]) -> bool:
     """Return whether a text says that money is spent, and not paid yet."""
     return text is not ANY and _owed().search(_stem(folded_header(text.strip(_MARKS)))) is not None
+
+
+@cache
+def _charge() -> re.Pattern[str]:
+    return any_phrase(_words()["charge"])
 
 
 @cache
