@@ -24,6 +24,7 @@ from pandas.api.types import is_numeric_dtype
 from gamelens._text import counted
 from gamelens.analysis.claims.findings import Finding, direction_of, reads
 from gamelens.analysis.claims.leaders import leader
+from gamelens.analysis.files.currency_names import currencies_in
 from gamelens.analysis.outside_data.by_role import is_of_ranks
 from gamelens.analysis.outside_data.header_months import check_month
 from gamelens.analysis.outside_data.join import CURRENCY, join
@@ -801,13 +802,13 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
     if is_measured or named.role in ("rate", "rank", "distinct", "stock"):
         rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
+    if named.problem is not None:
+        raise named.problem
     amounts = [column.name for column in table.of_role("amount")]
     if named.role == "count" or _is_bare_number(table, named) or (named.role == "price" and amounts):
         said = "number without a currency, which others have" if named.role == "number" else named.role
         rule = f'is a {said}, no amount: roles={{"{amount}": "cost"}} if it is money'
         raise BadQuery("amount", amount, rule, amounts)
-    if named.problem is not None:
-        raise named.problem
     if named.role != "amount":
         table = read_table(table, roles={amount: "cost"})
     return table, table.column(amount)
@@ -826,9 +827,9 @@ def _may_be_money(column: OutsideColumn) -> bool:
 def _is_bare_number(table: OutsideTable, column: OutsideColumn) -> bool:
     """Return whether a column has whole numbers of nothing known, beside amounts whose currency has smaller units.
 
-    The net, gross or total amount and a side of a ledger are known by their headers.
+    The net, gross or total amount, one with a currency and a side of a ledger are known by their headers.
     """
-    if column.role != "number" or column.currencies is not None:
+    if column.role != "number" or column.currencies is not None or currencies_in(column.name, is_header=True):
         return False
     amounts = [other.currencies for other in table.of_role("amount", "price") if other.currencies is not None]
     has_cents = bool({code for codes in amounts for code in codes.dropna().unique()} - NO_DECIMALS)
