@@ -78,7 +78,7 @@ def months_of_columns(names: Sequence[str]) -> dict[str, Interval]:
 
 
 def with_month_problems(columns: Sequence[OutsideColumn], periods: Periods) -> list[OutsideColumn]:
-    """Return *columns*, those of other months than all rows are said to be of with a problem."""
+    """Return *columns*, with a problem where a header names another month than all rows are said to be of."""
     if periods.interval is None or periods.column:
         return [*columns]
     result = []
@@ -87,14 +87,14 @@ def with_month_problems(columns: Sequence[OutsideColumn], periods: Periods) -> l
         span = spans.get(column.name)
         if span is not None and column.problem is None and periods.interval & span != span:
             rule = f"is of {_shown(span)} by its header, and the rows are of {_shown(periods.interval)}: "
-            rule += f'days="{_shown(span)}" takes it, and not those of other months'
+            rule += f'days="{_shown(span)}" takes it, and no other month'
             column = replace(column, problem=BadQuery(column.name, UNSET, rule))
         result.append(column)
     return result
 
 
 def check_month(table: OutsideTable, column: OutsideColumn, days: Interval | None) -> None:
-    """Raise `BadQuery` if the header of *column* names its month, which is neither that of all rows nor *days*."""
+    """Raise `BadQuery` if the header of *column* names its month, which differs from the month of all rows and from *days*."""
     if table.periods.column:
         return
     span = months_of_columns([other.name for other in table.columns if other.role in SUMMANDS]).get(column.name)

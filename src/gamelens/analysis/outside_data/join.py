@@ -250,7 +250,7 @@ def _right(
 
 
 def _about_nameless(texts: Sequence[str], column: str, field: str) -> list[str]:
-    """Return a note on texts of a *column* that are no names and so not compared with those of the frame."""
+    """Return a note on texts of a *column* that are no names, so that nothing of the frame is compared with them."""
     shown = ", ".join(map(repr, texts[:_MOST_NAMELESS])) + (", ..." if len(texts) > _MOST_NAMELESS else "")
     are = "is no name" if len(texts) == 1 else "are no names"
     return [f"{shown} of {column} {are}: {field} of these rows is not known"] if texts else []

@@ -1,7 +1,7 @@
 """Rows of a bill or a budget that add up the rows above them, and what stands below such a total.
 
 A document is read downwards: a row is a total if all its numbers are the sums of all rows above it, or of those since
-the last total, and its words say so or it lacks a name that those rows have. Parts of a row (of which) are in no sum.
+the last total, and its words say so or it lacks a name that those rows have. Parts of a row (thereof) are in no sum.
 What stands below a total of all rows, such as a tax, a credit memo or the previous year, is none of its parts.
 """
 

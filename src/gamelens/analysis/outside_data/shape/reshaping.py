@@ -240,7 +240,7 @@ def _corners(grid: Grid) -> list[str]:
 
 
 def _adds_up(total: str, headers: Sequence[str], cells: Mapping[str, ColumnCells]) -> bool:
-    """Return whether a column adds up those of *headers* in every row."""
+    """Return whether a column adds up the columns *headers* in every row."""
     values = cells[total].likely_numbers
     known = ~np.isnan(values)
     added = np.nansum([cells[name].likely_numbers for name in headers], axis=0)
