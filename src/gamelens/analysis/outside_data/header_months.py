@@ -94,7 +94,7 @@ def with_month_problems(columns: Sequence[OutsideColumn], periods: Periods) -> l
 
 
 def check_month(table: OutsideTable, column: OutsideColumn, days: Interval | None) -> None:
-    """Raise `BadQuery` if the header of *column* names its month, which differs from the month of all rows and from *days*."""
+    """Raise `BadQuery` if the header of *column* names its month, and all rows or *days* are of another."""
     if table.periods.column:
         return
     span = months_of_columns([other.name for other in table.columns if other.role in SUMMANDS]).get(column.name)
