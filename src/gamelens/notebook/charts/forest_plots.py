@@ -178,8 +178,7 @@ def draw_returns(returns: DataFrame, by: str = "install_publisher", *, title: st
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     figure.update_layout(showlegend=False, hovermode="closest", height=182 + _ROW_PX * max(1, len(rows)))
     subtitle = (
-        f"share of the cost that players bring back, 95% interval; beside each {words_by(rows, by)}: "
-        "what was spent, at what cost of an install; hollow: it may pay or not"
+        f"share of the cost that comes back, 95% interval; beside each {words_by(rows, by)}: spend, cost of an install"
     )
     return finish(figure, returns, title or "Cost against return", subtitle, alt="; ".join(words))
 
