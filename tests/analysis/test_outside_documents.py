@@ -164,7 +164,7 @@ def test_a_correction_without_the_names_of_others_is_asked_about(tmp_path: Path,
 
 
 def test_a_dispute_is_subtracted_by_its_sign_and_a_payout_is_asked_about(tmp_path: Path) -> None:
-    """Both fees of a dispute and its amount are of the shop; a payout only moves what is there."""
+    """The shop bears a dispute and its fees; a payout only moves money."""
     rows = [f"2026-10-0{day},sale,{amount},{fee}" for day, amount, fee in ((1, 50, 2), (2, 30, 1), (3, 20, 1))]
     rows += ["2026-10-04,dispute,-30,15", "2026-10-05,refund,-20,0", "2026-10-06,payout,-40,0"]
     path = written(tmp_path / "shop.csv", "Day,Type,Amount (USD),Fee (USD)", *rows)

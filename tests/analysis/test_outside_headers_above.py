@@ -63,7 +63,7 @@ def test_amounts_below_a_month_stand_beside_this_month_alone(tmp_path: Path) -> 
 
 
 def test_total_row_is_one_below_every_month(tmp_path: Path) -> None:
-    """Also below a month without the amounts that show it."""
+    """Also for a month whose amounts do not show it."""
     rows = [*ROWS, ("Summe", 120, 124.5, 150, 154.5, 18, 180)]
     table = gl.read_table(_workbook(tmp_path / "plan.xlsx", rows), roles={"Ist": "cost"}, currency="EUR")
     assert table.frame["Soll"].sum() == 450

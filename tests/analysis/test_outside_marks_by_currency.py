@@ -1,4 +1,4 @@
-"""Numbers with another decimal mark beside each currency are read by none for all."""
+"""No decimal mark reads numbers whose mark differs by currency."""
 
 from __future__ import annotations
 

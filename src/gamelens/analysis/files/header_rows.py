@@ -72,7 +72,7 @@ def header_place(rows: Sequence[Sequence[Any]]) -> int:
 def joined_headers(
     header: Sequence[Any], above: Sequence[Sequence[Any]], spans: Mapping[tuple[int, int], int] = MappingProxyType({})
 ) -> tuple[list[str], int]:
-    """Return the names of columns with those of the rows above them that are over several, and the number of such rows.
+    """Return the names of columns below the headings that span several of them, and how many rows these headings take.
 
     Below `iOS` and `Android`, each over several columns, `Spend` becomes `iOS Spend` and `Android Spend`. Without
     *spans*, equal names show that a row is above several columns. Units below the names of columns are part of them:

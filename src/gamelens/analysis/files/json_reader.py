@@ -81,7 +81,7 @@ def read_json(path: Path, encoding: str | None = None, *, is_json: bool = False)
 
 
 def _is_nested(value: Any, *, is_alone: bool) -> bool:
-    """Return whether a value is no cell. In the object that *is_alone* in a file, several values may be a column."""
+    """Return whether a value makes no cell. A list may be a column where its object *is_alone* in a file."""
     if isinstance(value, list):
         return bool(value) and not (_is_plain(value) and (len(value) == 1 or not is_alone))
     return isinstance(value, dict) and bool(value)
@@ -182,7 +182,7 @@ class _Records(NamedTuple):
 
 
 def _got(data: str, way: Sequence[str], *, is_list: bool) -> str:
-    """Return the code of what stands at the end of a *way*, the values of a list as one text."""
+    """Return the code of the value at the end of a *way*. The values of a list become one text."""
     found = data + "".join(f"[{key!r}]" for key in way)
     return f'", ".join(map(str, {found}))' if is_list else found
 
@@ -403,7 +403,7 @@ def _nested(path: Path, read: str, data: Any, inner: _Records) -> BadQuery:
 
 
 def _with_one_name(dropped: Sequence[tuple[str, ...]], data: Any) -> list[tuple[str, ...]]:
-    """Return the ways to what is *dropped*, to an object of which nothing is kept instead of to all in it."""
+    """Return the ways to what is *dropped*. An object that is dropped as a whole has one way, not one for each part."""
     kept = {way[:count] for way in _ways(data) if way not in {*dropped} for count in range(len(way) + 1)}
     found = [next((way[:count] for count in range(1, len(way)) if way[:count] not in kept), way) for way in dropped]
     of_one = Counter(found)

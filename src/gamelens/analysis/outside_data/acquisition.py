@@ -825,7 +825,7 @@ def _may_be_money(column: OutsideColumn) -> bool:
 
 
 def _is_bare_number(table: OutsideTable, column: OutsideColumn) -> bool:
-    """Return whether a column has whole numbers of nothing known, beside amounts whose currency has smaller units.
+    """Return whether nothing says what a column of whole numbers counts, beside amounts in a currency with cents.
 
     The net, gross or total amount, one with a currency and a side of a ledger are known by their headers.
     """

@@ -268,7 +268,7 @@ def _own_code(name: str) -> str:
 def with_proven_currencies(
     amounts: Mapping[str, Meaning], codes: Mapping[str, list[str]], cells: Mapping[str, ColumnCells]
 ) -> tuple[dict[str, Meaning], dict[str, list[str]]]:
-    """Return *amounts* and *codes* with an amount in one currency that the same amount in those of its rows proves.
+    """Return *amounts* and *codes* with an amount in one currency, where an amount in several currencies proves it.
 
     Both are equal in all rows of that currency, and differ in all others.
     """

@@ -52,6 +52,8 @@ _CUT: Final = re.compile(r"[;,；、()（）\[\]～~–—→]|\s-\s|\s(?:to|unt
 _EASTERN: Final = re.compile(r"(?<!\d)(1[0-2]|[1-9])\s?[月월]")
 _MOST_WORDS: Final = 4
 _PERIODS: Final = 12
+_OF_CALENDAR: Final = ("", "M", "MONTH", "MONAT")
+"""Kinds of a period that is one of a calendar year unless it is marked: 2026M06 is June, Q3 a quarter."""
 
 
 class FiscalPeriod(NamedTuple):
@@ -88,12 +90,7 @@ def fiscal_periods(texts: Sequence[str], header: str) -> list[FiscalPeriod] | No
             return None
         said = match.groupdict()
         is_fiscal = bool(said.get("mark") or said.get("east"))
-        if not is_fiscal and (said["kind"] or "").upper() in (
-            "",
-            "M",
-            "MONTH",
-            "MONAT",
-        ):  # 2026M06 is June, Q3 a quarter
+        if not is_fiscal and (said["kind"] or "").upper() in _OF_CALENDAR:
             return None
         is_marked |= is_fiscal
         year = int(said["year"]) % 2000 + 2000 if said.get("year") else None

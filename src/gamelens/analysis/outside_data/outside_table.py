@@ -32,7 +32,7 @@ HAS_MONEY: Final = frozenset({"amount", "price"})
 MODIFIERS: Final = frozenset({"planned", "compared", "limit"})
 """Concepts of measures that are not what the days of a row had, such as a planned cost."""
 COUNTS_YET: Final = ", which leave_out= does not name: "
-"""Stands in a note on doubtful rows that a list of others of their column leaves in, and of which a sum warns."""
+"""Stands in a note on doubtful rows that `leave_out=` leaves in, as it names other rows. A sum warns of them."""
 KNOWN_UNTIL: Final = "may be known only until"
 """Stands in a note on the last period of a table; a sum warns of it."""
 _COUNTS_AGAIN: Final = '; repeats="skip" leaves'

@@ -475,7 +475,7 @@ class ColumnCells:
                 return error
             self.__dict__["_is_day"] = self._is_day & ~labels
             self.labels = tuple(self.texts[place] for place in np.flatnonzero(labels))
-            return self._read_times(language, are_months=are_months)
+            return self._read_times(language, first, are_months=are_months)
         at, until, written = map(self._of_texts, (read.at, read.until, read.written))
         return read if at is None else replace(read, at=at, until=until, written=written)
 

@@ -24,7 +24,7 @@ _SCALE: Final = {"share": 100.0, "money": 1.0, "number": 1.0}
 _WORDS: Final = {"share": "percentage points", "money": "USD", "number": "the measure's own unit"}
 _TICKS: Final = {"share": {"ticksuffix": " pp"}, "money": {"tickformat": "$~f"}, "number": {}}
 _STEPS: Final = {"decide": "<b>decide now</b>", "stop": "too few players", "not known": "not clear"}
-"""What is written beside a row, of those steps that need other words there."""
+"""Words beside a row for the steps that are called otherwise there."""
 _NOT_NAMES: Final = ("control", "unit", "design", "step")
 _ROW_PX: Final = 34
 _GAP_PX: Final = 48

@@ -25,7 +25,7 @@ from gamelens.notebook.figures.annotations import Notes, draw_notes, games_of, n
 from gamelens.notebook.figures.captions import date_formats, main_value, title_of, unit_in, words_per_bucket
 from gamelens.notebook.figures.colours import colours_of, game_colours
 from gamelens.notebook.figures.figure_frame import finish, is_cut, one_row_each
-from gamelens.notebook.figures.interval_bands import band_traces, flagged_levels
+from gamelens.notebook.figures.interval_bands import band_traces, flagged_levels, flags_of
 from gamelens.notebook.figures.previous_period_lines import pale_traces, table_of, words_on_previous
 from gamelens.notebook.figures.theme import theme
 from gamelens.notebook.figures.unfinished_buckets import line_traces
@@ -128,7 +128,7 @@ def draw_bands(scores: DataFrame, *, title: str | None = None) -> Figure:
         axis = grid.add(traces, *((metric, name) if len(metrics) > 1 else (name, "")))
         # not the band: a wide one would make a quiet series look flat
         axis.update(range=[0, 1.25 * max(highest, 1e-9)], tickformat=Scale.of_axis(kind, highest).d3)
-    flagged = scores[scores["is_flagged"].fillna(False).astype(bool)]
+    flagged = scores[flags_of(scores)]
     words = f"{metrics[0]}; " if len(metrics) == 1 else ""
     words += "band: usual range of the weekday; "
     words += f"diamonds: {counted(len(flagged), 'flagged day')}" if len(flagged) else "no day is flagged"

@@ -34,17 +34,8 @@ def curve_traces(rows: DataFrame, name: str, colour: str, *, has_band: bool) -> 
 
 def interval_band(rows: DataFrame, name: str, colour: str) -> go.Scatter:
     """Return the area between `low` and `high` at each age, drawn behind the curve *name*."""
-    return go.Scatter(
-        x=[*rows["age"], *reversed(rows["age"].tolist())],
-        y=[*rows["high"], *reversed(rows["low"].tolist())],
-        fill="toself",
-        fillcolor=translucent(colour, 0.15),
-        line={"width": 0},
-        mode="lines",
-        hoverinfo="skip",
-        legendgroup=name,
-        showlegend=False,
-    )
+    fill = translucent(colour, 0.15)
+    return _area(rows["age"], rows["low"], rows["high"], fill).update(legendgroup=name, showlegend=False)
 
 
 def band_traces(rows: DataFrame, colour: str, number: str) -> Iterator[go.Scatter]:
@@ -62,9 +53,10 @@ def band_traces(rows: DataFrame, colour: str, number: str) -> Iterator[go.Scatte
     levels = list(flagged_levels(rows))
     of_levels = rows["timestamp"].isin([day for _, window in levels for day in window])
     judged = rows[rows["expected"].notna() & is_day & ~of_levels]
-    yield _area(judged["timestamp"], judged["low"], judged["high"])
+    usual = translucent(theme().muted, 0.16)
+    yield _area(judged["timestamp"], judged["low"], judged["high"], usual)
     for row, window in levels:
-        yield _area(window, [row["low"]] * len(window), [row["high"]] * len(window))
+        yield _area(window, [row["low"]] * len(window), [row["high"]] * len(window), usual)
     yield go.Scatter(
         x=rows["timestamp"],
         y=rows["value"].where(is_day, rows["part"] / rows["whole"]),
@@ -80,7 +72,7 @@ def band_traces(rows: DataFrame, colour: str, number: str) -> Iterator[go.Scatte
             line={"color": theme().alarm, "width": 4},
             hovertemplate=f"%{{y:{number}}} over {len(window)} days, flagged<extra></extra>",
         )
-    days = rows[rows["is_flagged"].fillna(False).astype(bool) & is_day & ~of_levels]
+    days = rows[flags_of(rows) & is_day & ~of_levels]
     yield go.Scatter(
         x=days["timestamp"],
         y=days["value"],
@@ -95,21 +87,26 @@ def flagged_levels(rows: DataFrame) -> Iterator[tuple[dict[Hashable, Any], Serie
 
     *rows* are of one series, in order, from `gamelens.analysis.health.score_days`.
     """
-    flagged = rows[rows["is_flagged"].fillna(False).astype(bool)]
+    flagged = rows[flags_of(rows)]
     newest = flagged.drop_duplicates("since", keep="last")
     for row in newest[newest["window_days"] > 1].to_dict("records"):
         first = row["timestamp"] - Timedelta(days=int(row["window_days"]) - 1)
         yield row, rows["timestamp"][rows["timestamp"].between(first, row["timestamp"])]
 
 
-def _area(days: Iterable[Any], low: Iterable[float], high: Iterable[float]) -> go.Scatter:
-    """Return the area of usual values."""
-    days = [*days]
+def flags_of(scores: DataFrame) -> Series[bool]:
+    """Return which days of a scored board are flagged; one without a score is not."""
+    return scores["is_flagged"].fillna(False).astype(bool)
+
+
+def _area(places: Iterable[Any], low: Iterable[float], high: Iterable[float], fill: str) -> go.Scatter:
+    """Return the area between *low* and *high* at each of *places*."""
+    places = [*places]
     return go.Scatter(
-        x=[*days, *reversed(days)],
+        x=[*places, *reversed(places)],
         y=[*high, *reversed([*low])],
         fill="toself",
-        fillcolor=translucent(theme().muted, 0.16),
+        fillcolor=fill,
         line={"width": 0},
         mode="lines",
         hoverinfo="skip",

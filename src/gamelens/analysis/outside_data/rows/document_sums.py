@@ -112,12 +112,12 @@ def is_called_total(text: str) -> bool:
 
 
 def _name_in(text: str) -> str:
-    """Return what stands beside a word of totals."""
+    """Return the name beside the word for a total: Meta of Total Meta."""
     return WORD_AT_ONE_END.sub("", text).casefold().strip()
 
 
 def _read_downwards(lines: _Lines) -> tuple[RowMask, RowMask]:
-    """Return the lines that are sums of those above them, and those below a sum of all that are none of its parts.
+    """Return which lines add up the lines above them, and which lines below a sum of all are none of its parts.
 
     Lines with a position or a name that those above have and no sum has, which a later sum adds up, are parts as well.
     """

@@ -104,14 +104,14 @@ _ORDINARY: Final = frozenset(
 )  # fmt: skip
 """Words that are names of other things as well, such as of events: they count below a header of states alone."""
 _WORDS_OF_NAMES: Final = frozenset({"report", "budget", "balance", "provision", "kurs", "difference", "differences"})
-"""Words of labels that stand in names as well: report design."""
+"""Words of labels that may also be part of a name, such as report design."""
 _MARKS: Final = " :–—-()[]\"'*.!?"
 _NO_MONEY: Final = ", which may be no money spent or earned"
 _REASONS: Final[Mapping[str, str]] = {
     "below": ", below a total that is without them",
     "part": " beside the rows that they are parts of",
 }
-"""Why rows of a state are asked about, if it is not that they may be no money."""
+"""Why rows of these states are asked about. The other states may be no money."""
 
 
 class StatedRows(NamedTuple):
@@ -139,8 +139,8 @@ def stated_rows(
     """Return the columns that tell states of rows.
 
     *is_known*: the table is of a known vendor, whose charges are rows as it means them. *keeps_totals*: the reader
-    wants rows of totals. *others* are texts by column that tell something else, such as incl. VAT, and *below* those of
-    rows below a total that is without them. *years* are the years of the days of each row, 0 for none.
+    wants rows of totals. *others* are texts by column that tell something else, such as incl. VAT. *below* are texts
+    by column of rows that stand below a total, which leaves them out. *years* has the year of each row, 0 for none.
     """
     found = []
     lacking = _rows_that_lack_a_name(meanings, cells)

@@ -117,7 +117,7 @@ def _role_of_header(text: str) -> str:
 
 
 def _above(names: NDArray[np.object_], levels: NDArray[np.int64], level: int) -> list[str | None]:
-    """Return the name of the row of *level* that each row is below."""
+    """Return, for each row, the name of the nearest row of *level* above it."""
     found, last = list[str | None](), None
     for name, of_row in zip(names, levels, strict=True):
         last = name if of_row == level else None if of_row > level else last
