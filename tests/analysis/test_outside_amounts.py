@@ -124,7 +124,7 @@ def test_costs_that_fall_stay_or_grow_slowly_are_costs(tmp_path: Path, cells: li
     [
         "Planned cost", "Cost forecast", "plan_cost", "Spend (target)", "Geplante Kosten", "Kosten Soll", "Coût prévu",
         "Coste previsto", "Custo planejado", "Costi previsti", "Koszt planowany", "Плановые расходы", "目标消耗",
-        "予測費用", "Previous cost", "Cost (last 7 days)", "Kosten Vorwoche", "Change in cost", "Spend limit",
+        "予測費用", "Previous cost", "Cost (previous week)", "Kosten Vorwoche", "Change in cost", "Spend limit",
         "Max. cost", "Daily budget", "Budget", "予算", "Refund", "Tax", "Umsatz", "Meta de gasto", "Gasto meta",
         "Meta do investimento", "custo_meta", "Inversión planificada", "Custos planejados", "Spesa pianificata",
         "Verba", "Tagesbudget", "Запланированные расходы", "Coûts planifiés",

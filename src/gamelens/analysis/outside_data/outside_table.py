@@ -111,6 +111,7 @@ class OutsideTable:
         larger: columns whose whole is larger than the sum of the parts, with the name of the whole.
         how: how values of several rows become one, by column.
         names: spellings of the table, and the name in the frame that each means.
+        counted: columns all of whose rows count, as `leave_out=` says.
     """
 
     source: str
@@ -126,6 +127,7 @@ class OutsideTable:
     how: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, str | None] = field(default_factory=dict)
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    counted: Collection[str] = ()
 
     def column(self, name: str, argument: str = "columns") -> OutsideColumn:
         """Return one column.
@@ -266,8 +268,8 @@ def doubts_about(table: OutsideTable, column: OutsideColumn) -> list[str]:
     ]
     doubts += currency_doubts(table, column)
     has_amount = column.values.fillna(0).to_numpy(dtype="float64") != 0
-    if table.period is not None and (rows := table.starts.isna().to_numpy() & has_amount).any():
-        day = table.periods.column or "days"
+    day, rows = table.periods.column or "days", table.starts.isna().to_numpy() & has_amount
+    if table.period is not None and rows.any() and day not in table.counted:
         texts = ["", *table.grid.texts(day)[0].to_pylist()] if day in table.grid.columns else [""]
         codes = table.grid.texts(day)[1] if day in table.grid.columns else np.full(len(rows), -1)
         named = [texts[code + 1] for code in dict.fromkeys(codes[rows].tolist())]

@@ -610,6 +610,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         ),
         grid=grid,
         rates_of=vendor.table.get("rates_of") if vendor else None,
+        counted=looked.counted,
     )
 
 

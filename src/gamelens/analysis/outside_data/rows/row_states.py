@@ -162,10 +162,11 @@ def stated_rows(
         if not column_cells.is_typed and (meanings[name].role in KEYS or meanings[name].role == "text"):
             of_sums |= _of_parts(column_cells) | _of_other_years(column_cells, years)
             of_sums |= _of_plans(column_cells) if meanings[name].role in ("platform", "country", "format") else {}
-            of_sums |= {} if is_known else _of_taxes(column_cells)
+            of_sums |= {} if is_known or _is_of_ads(name) else _of_taxes(column_cells)
         if meanings[name].role in TIMES:
             of_sums = {text: of_sums.get(text, "moved") for text in (*of_sums, *column_cells.labels)}
-        of_sums = {text: state for text, state in of_sums.items() if text in column_cells.texts}
+        other = others.get(name, ())
+        of_sums = {text: state for text, state in of_sums.items() if text in column_cells.texts and text not in other}
         if stated is not None and not stated.codes:
             stated = StatedRows(name, {**of_sums, **stated.states})
         elif of_sums:
