@@ -132,15 +132,15 @@ def stated_rows(
     *,
     is_known: bool = False,
     keeps_totals: bool = False,
-    others: Mapping[str, Collection[str]] = MappingProxyType({}),
+    others: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     below: Mapping[str, Collection[str]] = MappingProxyType({}),
     years: NDArray[np.int64] | None = None,
 ) -> list[StatedRows]:
     """Return the columns that tell states of rows.
 
     *is_known*: the table is of a known vendor, whose charges are rows as it means them. *keeps_totals*: the reader
-    wants rows of totals. *others* are texts by column that tell something else, such as incl. VAT. *below* are texts
-    by column of rows that stand below a total, which leaves them out. *years* has the year of each row, 0 for none.
+    wants rows of totals. *others* are texts by column that tell a tax basis, with that: incl. VAT is gross. *below* are
+    texts by column of rows below a total, which leaves them out. *years* has the year of each row, 0 for none.
     """
     found = []
     lacking = _rows_that_lack_a_name(meanings, cells)
@@ -162,11 +162,12 @@ def stated_rows(
         if not column_cells.is_typed and (meanings[name].role in KEYS or meanings[name].role == "text"):
             of_sums |= _of_parts(column_cells) | _of_other_years(column_cells, years)
             of_sums |= _of_plans(column_cells) if meanings[name].role in ("platform", "country", "format") else {}
-            of_sums |= {} if is_known or _is_of_ads(name) else _of_taxes(column_cells)
+            of_sums |= {} if is_known else _of_taxes(name, column_cells)
         if meanings[name].role in TIMES:
             of_sums = {text: of_sums.get(text, "moved") for text in (*of_sums, *column_cells.labels)}
-        other = others.get(name, ())
-        of_sums = {text: state for text, state in of_sums.items() if text in column_cells.texts and text not in other}
+        if {"gross", "net"} <= {*others.get(name, {}).values()}:  # which the question about them names
+            of_sums = {text: state for text, state in of_sums.items() if text not in others[name]}
+        of_sums = {text: state for text, state in of_sums.items() if text in column_cells.texts}
         if stated is not None and not stated.codes:
             stated = StatedRows(name, {**of_sums, **stated.states})
         elif of_sums:
@@ -366,9 +367,10 @@ def _of_plans(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
     return found if len(found) < len(column_cells.distinct) else {}
 
 
-def _of_taxes(column_cells: ColumnCells) -> dict[str | Literal[True], State]:
-    """Return texts that are nothing but a tax, with or without its rate: Tax (19%)."""
-    if not 1 < len(column_cells.distinct) <= _MOST_PARTS:
+def _of_taxes(name: str, column_cells: ColumnCells) -> dict[str | Literal[True], State]:
+    """Return texts that are nothing but a tax, with or without its rate: Tax (19%). An ad group may be called so."""
+    of_ads = {phrase for concept, phrase, _ in concepts_in(folded_header(name)) if concept.name == "description"}
+    if not 1 < len(column_cells.distinct) <= _MOST_PARTS or of_ads - NAMED_BY_HEADER:
         return {}
     return {text: "charge" for text in column_cells.texts if folded_header(text.strip(_MARKS)) in tax_words("name")}
 
