@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from random import Random
 from uuid import UUID
@@ -20,6 +21,7 @@ from gamelens.sandbox.storage.keyed_runs import (
     KeyedRuns,
     Keys,
     merge_columns,
+    read_ahead,
     text_keys,
     write_run,
 )
@@ -94,3 +96,22 @@ def test_a_uuid_is_its_own_key_and_other_texts_have_others() -> None:
     assert number == 0xABCDEF << 90
     other = text_keys(pa.array(["2"]), pa.array([plain]))
     assert other.high[0] != keys.high[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="this system takes no advice")
+def test_many_keys_have_their_column_read_ahead_and_few_the_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is gone is left to the search."""
+    high = np.arange(200_000, dtype=np.uint64)
+    write_run(path := tmp_path / "names.arrow", "names", high, high, {})
+    advised: list[tuple[int, int]] = []
+    monkeypatch.setattr(os, "posix_fadvise", lambda _, start, length, __: advised.append((start, start + length)))
+    read_ahead({"names": [tmp_path / "gone.arrow", path]}, 1)
+    (end,) = advised
+    assert end[1] >= path.stat().st_size > end[0] > high.nbytes
+    advised.clear()
+    read_ahead({"names": [tmp_path / "gone.arrow", path]}, 200_000)
+    first, *_, last = sorted(advised[:-1])
+    assert (first[0], advised[-1]) == (0, end)
+    assert last[1] >= high.nbytes

@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from pathlib import Path
 from uuid import UUID
 
 import httpx
+import msgspec
 import pytest
 
 from gamelens.client.connection.control_api import ControlApi, ProcessingProgress
@@ -47,6 +49,30 @@ def process_in_own_process(state: Path, report: Report | None = None) -> None:
     """Run the processing of *state* in a worker process, at the time `NOW`."""
     with lock_state_directory(state) as lock:
         asyncio.run(carry_out_in_worker(state, order_of(state), lock=lock, report=report))
+
+
+RUN = """
+import sys
+from pathlib import Path
+import msgspec
+from gamelens.sandbox.processing.pipeline import RunOrder, process
+
+process(Path(sys.argv[1]), msgspec.json.decode(sys.argv[2], type=RunOrder))
+print("pandas" in sys.modules)
+"""
+
+
+def test_a_run_imports_no_pandas(make_stage: Callable[..., Stage]) -> None:
+    """Its import takes as long as the rest of a small run; some functions of Arrow do it."""
+    stage = make_stage()
+    for user in ("u1", "ädmiñ"):
+        stage.submit([event(user_id=user), event(user_id=user, category="session_end", length=3)])
+    stage.process()
+    stage.submit([event(user_id="ädmiñ"), event(category="business", event_id="a:b", amount=1, currency="USD")])
+    stage.sandbox.close()
+    state = stage.sandbox.options.state
+    command = [sys.executable, "-c", RUN, str(state), msgspec.json.encode(order_of(state)).decode()]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == "False\n"
 
 
 def test_a_worker_makes_the_same_lake_and_reports_its_progress(make_stage: Callable[..., Stage]) -> None:

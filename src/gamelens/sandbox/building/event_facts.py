@@ -31,7 +31,10 @@ from gamelens.sandbox.storage.keyed_runs import (
     Ints,
     Keys,
     UInts,
+    array_of,
     day_of,
+    numbers_of,
+    one_array,
     player_day,
     text_keys,
 )
@@ -107,7 +110,7 @@ class RunFacts:
             order = np.lexsort((hits.columns[seq], -stated, hits.columns[time], stated == BY_EVENT, hits.places))
             places, first = np.unique(hits.places[order], return_index=True)
             known |= {name: hits.columns[name][order][first] for name in (time, seq, *others)}
-        rows = players.take(pa.array(places))
+        rows = players.take(array_of(places))
         return f"SELECT * FROM {self._named({name: rows.column(name) for name in rows.column_names} | known)}"
 
     def known_days(self, spans: str, _combined: str) -> str:
@@ -116,7 +119,7 @@ class RunFacts:
         The query *spans* has player, first and last, both days since 1970 and included.
         """
         rows = self._sql.table(spans)
-        player, first, last = (rows.column(column).to_numpy() for column in ("player", "first", "last"))
+        player, first, last = (numbers_of(rows.column(column)) for column in ("player", "first", "last"))
         runs = self._writer.runs("player_days")
         hits = runs.between(player_day(player, np.maximum(first, 0)), player_day(player, last))
         found = self._named({"player": player[hits.places], "number": day_of(hits.keys), **hits.columns})
@@ -187,7 +190,8 @@ class RunFacts:
         if self._lookups:
             self._sql.hide(f"lookup_{self._lookups}")
         self._lookups += 1
-        self._sql.view(f"lookup_{self._lookups}", pa.table(columns))
+        arrays = {name: array_of(rows) if isinstance(rows, np.ndarray) else rows for name, rows in columns.items()}
+        self._sql.view(f"lookup_{self._lookups}", pa.table(arrays))
         return f"lookup_{self._lookups}"
 
 
@@ -336,18 +340,18 @@ def is_first(keys: Keys, seq: Ints) -> NDArray[np.bool_]:
 
 def _columns(rows: pa.Table | pa.RecordBatch, *names: str) -> Columns:
     """Return the columns called *names*, by default all."""
-    return {name: rows.column(name).to_numpy() for name in names or rows.schema.names}
+    return {name: numbers_of(rows.column(name)) for name in names or rows.schema.names}
 
 
 def _keys_of(players: pa.Table) -> Keys:
-    return text_keys(*(players.column(name).combine_chunks() for name in ("game_id", "user_id")))
+    return text_keys(*(one_array(players.column(name)) for name in ("game_id", "user_id")))
 
 
 def _sorted_names(batch: pa.RecordBatch) -> tuple[Keys, Ints]:
     """Return the keys of the names of *batch*, sorted, and the numbers of their events."""
     keys = text_keys(batch.column("game_id"), batch.column("event_uuid"))
     order = np.argsort(keys.high)
-    return Keys(keys.high[order], keys.low[order]), batch.column("seq").to_numpy()[order]
+    return Keys(keys.high[order], keys.low[order]), numbers_of(batch.column("seq"))[order]
 
 
 def _in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

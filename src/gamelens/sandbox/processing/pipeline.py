@@ -13,6 +13,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from threading import Thread
 from time import monotonic
 from typing import Final
 
@@ -26,6 +27,7 @@ from gamelens.sandbox.building.repeated_events import MOST_EVENTS
 from gamelens.sandbox.processing.staging import StagedFiles, stage
 from gamelens.sandbox.state.tenants import stored_rules
 from gamelens.sandbox.storage.inbox import InboxBatch, open_store, pending
+from gamelens.sandbox.storage.keyed_runs import PAYLOADS, PREFIX, read_ahead
 from gamelens.sandbox.storage.lake import Lake
 from gamelens.sandbox.storage.manifest import FileMark, LakePart, TakenFile
 
@@ -87,8 +89,11 @@ def process(state: Path, order: RunOrder, *, report: Report | None = None) -> No
             "SELECT id, events FROM batches WHERE id > ? AND id <= ? AND organisation = ? ORDER BY id",
             (after, order.last_batch, organisation),
         ).fetchall()
-        reporter = _Reporter(sum(events for _, events in batches), report)
-        is_empty = not lake.snapshot(organisation).tables
+        count, snapshot = sum(events for _, events in batches), lake.snapshot(organisation)
+        runs = {kind: snapshot.files(PREFIX + kind) for kind in PAYLOADS}
+        Thread(target=read_ahead, args=(runs, count), daemon=True).start()  # while it decodes
+        reporter = _Reporter(count, report)
+        is_empty = not snapshot.tables
         for up_to in _portions(batches, order.last_batch, is_empty=is_empty):
             folder = scratch / str(up_to)
             folder.mkdir()

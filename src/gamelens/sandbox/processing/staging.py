@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 from zlib_ng import zlib_ng
 
 from gamelens.sandbox.engines.duckdb_engine import DuckDBWriter, literal
 from gamelens.sandbox.storage.dating import device_time
 from gamelens.sandbox.storage.inbox import InboxBatch
+from gamelens.sandbox.storage.keyed_runs import array_of
 from gamelens.sandbox.storage.lake_schema import EVENT_COLUMNS
 from gamelens.wire.currencies import USD_PER_UNIT
 from gamelens.wire.dimensions import DIMENSIONS, Payload, Sent
@@ -128,7 +130,7 @@ def _record_batches(batches: Iterable[InboxBatch], organisations: dict[str, int]
 
     def taken() -> pa.RecordBatch:
         columns = zip(zip(*rows, strict=True), _BODIES, strict=True)
-        return pa.record_batch([pa.array(column, field.type) for column, field in columns], schema=_BODIES)
+        return pa.record_batch([_array(column, field.type) for column, field in columns], schema=_BODIES)
 
     for batch in batches:
         body = zlib_ng.decompress(batch.body, wbits=31) if batch.is_gzipped else batch.body
@@ -140,6 +142,16 @@ def _record_batches(batches: Iterable[InboxBatch], organisations: dict[str, int]
             rows, size = [], 0
     if rows:
         yield taken()
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any]:
+    """Return integers, or texts with nulls, as an array of *kind*, without pandas (`array_of`)."""
+    if not pa.types.is_string(kind):
+        return array_of(np.array(values, dtype=str(kind)))
+    texts = [value.encode() if isinstance(value, str) else value or b"" for value in values]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    is_there = np.packbits([value is not None for value in values], bitorder="little")
+    return pa.StringArray.from_buffers(len(texts), *map(pa.py_buffer, (offsets, b"".join(texts), is_there)))
 
 
 def _decode_sql(oldest_days: int) -> str:

@@ -10,8 +10,10 @@ Questions never read a run, and every run can be made again from the tables of t
 
 from __future__ import annotations
 
+import os
 from binascii import unhexlify
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -60,6 +62,9 @@ _UUID_LETTERS: Final = 36
 _KINDS: Final = bytes(1 if chr(code) in "0123456789abcdef" else 2 if chr(code) == "-" else 0 for code in range(256))
 _UUID_KINDS: Final = np.frombuffer(str(UUID(int=0)).encode().translate(_KINDS), dtype=np.uint32)
 _TEXTS_AT_ONCE: Final = 1 << 18
+_READ_FOR_KEY: Final = 1 << 17
+"""Bytes that a search for one key reads from the disk: what operating systems read ahead by default."""
+_ADVISED: Final = 1 << 19  # bytes; Linux takes no more than a few megabytes of one advice
 
 
 class Keys(NamedTuple):
@@ -81,12 +86,31 @@ def text_keys(games: pa.Array[Any], texts: pa.Array[Any]) -> Keys:
     """Return the key of each text within its game, without nulls."""
     dictionary = games.dictionary_encode()
     salts = np.array([_salt(game) for game in dictionary.dictionary.to_pylist()], dtype=np.uint64).reshape(-1, 2)
-    of_game = salts[dictionary.indices.to_numpy(zero_copy_only=False)]
+    of_game = salts[numbers_of(dictionary.indices)]
     high, low = (np.empty(len(texts), dtype=np.uint64) for _ in range(2))
     for start in range(0, len(texts), _TEXTS_AT_ONCE):
         part = slice(start, start + _TEXTS_AT_ONCE)
         high[part], low[part] = _bits(texts.slice(start, _TEXTS_AT_ONCE).cast(pa.string()))
     return Keys(high ^ of_game[:, 0], low ^ of_game[:, 1])
+
+
+def array_of(numbers: NDArray[Any]) -> pa.Array[Any]:
+    """Return *numbers* as an array of Arrow.
+
+    `pa.array`, `to_numpy` and `combine_chunks` of nothing import pandas: a third of a second in a process's first run.
+    """
+    numbers = np.ascontiguousarray(numbers)
+    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def numbers_of(array: pa.Array[Any] | pa.ChunkedArray[Any]) -> NDArray[Any]:
+    """Return the numbers of *array*, which has no nulls, without a copy where they are in one piece (`array_of`)."""
+    return np.from_dlpack(one_array(array) if isinstance(array, pa.ChunkedArray) else array)
+
+
+def one_array(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
+    """Return *column* in one piece, an empty one too (`array_of`)."""
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)
 
 
 def player_day(player: Ints, day: Ints) -> UInts:
@@ -108,9 +132,7 @@ class KeyedRun:
     def __init__(self, path: Path) -> None:
         with pa.memory_map(str(path)) as source:
             batch = pa.ipc.open_file(source).get_batch(0)  # a run is one batch, so that its columns are contiguous
-        self.columns: Columns = {
-            name: batch.column(place).to_numpy(zero_copy_only=True) for place, name in enumerate(batch.schema.names)
-        }
+        self.columns: Columns = {name: numbers_of(batch.column(place)) for place, name in enumerate(batch.schema.names)}
         if "install_seq" in self.columns and "stated" not in self.columns:
             seq = self.columns["install_seq"]
             self.columns["stated"] = (seq >= 1 << 61).astype(np.int8) * APART
@@ -185,6 +207,26 @@ class KeyedRuns:
         return Hits(np.concatenate(places), joined, np.concatenate(keys))
 
 
+def read_ahead(runs: Mapping[str, Sequence[Path]], keys: int) -> None:
+    """Have the operating system read what searches of *runs*, files by kind, for so many *keys* touch.
+
+    That is the column of keys, unless a few keys read little of it, and the end of each file. A system without such
+    advice reads as it searches, and a file that cannot be read is left to the search.
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for kind, paths in runs.items():
+        columns = ("uint64", "uint64", *PAYLOADS[kind].values())
+        sizes = {path: path.stat().st_size for path in paths if path.exists()}
+        share = np.dtype("uint64").itemsize / sum(np.dtype(dtype).itemsize for dtype in columns)
+        if keys * _READ_FOR_KEY < share * sum(sizes.values()):
+            share = 0.0
+        for path, size in sizes.items():
+            with suppress(OSError), path.open("rb") as file:
+                for start in (*range(0, int(size * share), _ADVISED), max(size - _ADVISED, 0)):
+                    os.posix_fadvise(file.fileno(), start, _ADVISED, os.POSIX_FADV_WILLNEED)
+
+
 def write_run(path: Path, kind: str, high: UInts, low: UInts | None, columns: Columns) -> None:
     """Write a run of *kind* to *path*, sorted by the higher half of its keys.
 
@@ -193,7 +235,7 @@ def write_run(path: Path, kind: str, high: UInts, low: UInts | None, columns: Co
     order = np.argsort(high, kind="stable")
     arrays = {"high": high} | ({} if low is None else {"low": low})
     arrays |= {name: columns[name].astype(dtype, copy=False) for name, dtype in PAYLOADS[kind].items()}
-    batch = pa.record_batch({name: array[order] for name, array in arrays.items()})
+    batch = pa.record_batch({name: array_of(array[order]) for name, array in arrays.items()})
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
@@ -207,17 +249,16 @@ def merge_columns(paths: Sequence[Path]) -> Columns:
 def _bits(texts: pa.Array[Any]) -> tuple[UInts, UInts]:
     """Return both halves of the 128 bits of each text."""
     high, low = (np.zeros(len(texts), dtype=np.uint64) for _ in range(2))
-    is_long = pc.equal(pc.binary_length(texts), _UUID_LETTERS).to_numpy(zero_copy_only=False)
-    places = np.flatnonzero(is_long)
+    places = np.flatnonzero(numbers_of(pc.binary_length(texts)) == _UUID_LETTERS)
     if len(places):
-        letters = _letters(texts if len(places) == len(texts) else texts.take(pa.array(places)))
+        letters = _letters(texts if len(places) == len(texts) else texts.take(array_of(places)))
         kinds = np.frombuffer(letters.tobytes().translate(_KINDS), dtype=np.uint32).reshape(-1, len(_UUID_KINDS))
         is_uuid = (kinds == _UUID_KINDS).all(axis=1)
         places = places[is_uuid]
         high[places], low[places] = _halves(unhexlify(letters[is_uuid].tobytes().translate(None, b"-")))
     places = np.setdiff1d(np.arange(len(texts)), places, assume_unique=True)
     if len(places):
-        digests = b"".join(_digest(text) for text in texts.take(pa.array(places)).to_pylist())
+        digests = b"".join(_digest(text) for text in texts.take(array_of(places)).to_pylist())
         high[places], low[places] = _halves(digests)
     return high, low
 
