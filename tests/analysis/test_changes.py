@@ -316,3 +316,28 @@ def test_the_line_on_what_did_not_change_names_what_was_tested() -> None:
     clear, others = spoken(findings_of(fallen))
     assert clear.startswith("Tile: New players ")
     assert others == f"3 other numbers show no change beyond day-to-day variation, of {tested}."
+
+
+def test_newest_days_beyond_two_weeks_are_said(subtests: pytest.Subtests) -> None:
+    """The mean of a period hides them; days that grow steadily, or only a little, are none."""
+    usual = [100.0, 104, 98, 101, 97, 103, 99, 102, 100, 96, 105, 101, 99, 100] * 2
+    cases: dict[str, tuple[list[float], int | None]] = {
+        "a fall": ([*usual[:25], 65, 61, 63], 3),
+        "a rise": ([*usual[:24], 165, 161, 163, 170], 4),
+        "a small fall": ([*usual[:25], 90, 91, 89], None),
+        "one day": ([*usual[:27], 20], None),
+        "usual": (usual, None),
+        "from nothing": ([0.0] * 25 + [30, 31, 32], None),
+    }
+    for name, (values, count) in cases.items():
+        with subtests.test(name):
+            changed = change(sold({"US": values}))
+            found = changed["newest_days"].tolist()
+            assert found == [count] if count else changed["newest_days"].isna().all()
+            if count:
+                ratio = np.mean(values[-count:]) / np.mean(values[-count - 14 : -count])
+                assert changed["newest_ratio"].tolist() == pytest.approx([ratio])
+                (text,) = spoken(findings_of(changed))
+                assert text.endswith(
+                    f"{abs(100 * ratio - 100):.0f}% {'less' if ratio < 1 else 'more'} on the last {count} days."
+                )

@@ -87,7 +87,8 @@ def test_the_highest_of_nothing_and_of_one_is_not_named() -> None:
 def test_numbers_that_stay_at_zero_or_cannot_be_computed_say_so() -> None:
     """They have enough days, so another reason must be given."""
     rows = {"metric": ["revenue", "ecpm"], "unit": ["USD", "USD per 1,000 impressions"], "of": ["day", "ratio"]}
-    numbers = {name: [np.nan, np.nan] for name in ("p_adjusted", "ratio", "ratio_low", "ratio_high")}
+    newest = ("newest_days", "newest_ratio")
+    numbers = {name: [np.nan, np.nan] for name in ("p_adjusted", "ratio", "ratio_low", "ratio_high", *newest)}
     amounts = {"before": [0.0, np.nan], "value": [0.0, 3.5], "difference": [0.0, np.nan]}
     first, second = said(as_made_by("changes.change", DataFrame({**rows, **amounts, **numbers})))
     assert (first.text, first.direction) == ("Purchase revenue stayed at zero.", "no clear difference")

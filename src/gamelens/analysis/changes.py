@@ -51,6 +51,14 @@ _WIDEST_RATIO: Final = 100.0
 
 Choice: "between a tenth and ten times as much" is the widest that anybody acts on.
 """
+_MOST_NEWEST: Final = 7
+_FEWEST_NEWEST: Final = 3
+_DAYS_BEFORE: Final = 14
+_LEAST_STEP: Final = 0.2
+"""Newest days that all lie beyond all of two weeks before them, by a fifth: the mean of a period hides them.
+
+Choice: of days that vary alone, the last three are so in 3 of a thousand series, whatever their size.
+"""
 _LATER: Final = "is later"
 _ALL: Final = "All together"
 _FIELDS: Final = {
@@ -88,6 +96,13 @@ _DRIVERS: Final[dict[str, tuple[str, str | None]]] = {  # numerator and denomina
     between(named("ratio", about="value / before"), FROM_DAYS),
     "p_value",
     named("p_adjusted", about="Holm, over all rows"),
+    Column(
+        "newest_days",
+        "count",
+        about="last days, 3 to 7, all above or below all of the 14 before, by a fifth",
+        na="none are",
+    ),
+    Column("newest_ratio", "ratio", about="the mean of these days to that of the 14 before", na="none are"),
     has_own_receipt=True,
 )
 def change(frame: DataFrame, before: DataFrame | None = None) -> DataFrame:
@@ -168,11 +183,12 @@ def _read_change(changes: DataFrame) -> Iterator[Finding]:
             high=row["ratio_high"],
             unit="ratio",
             judged="days",
+            is_shown=not pd.isna(row["newest_days"]),
             numbers={
                 "measure": name_of(str(row["metric"]), catalog),
                 "measured_in": "USD" if str(row["unit"]).startswith("USD") else row["unit"],
                 "name": name or None,
-                **{key: row[key] for key in ("before", "value", "of", "p_adjusted")},
+                **{key: row[key] for key in ("before", "value", "of", "p_adjusted", "newest_days", "newest_ratio")},
             },
         )
 
@@ -436,7 +452,21 @@ class _Series:
             found = over_days(self.part[:, at], self.whole[:, at], self.days[at], counted=self.counted)
             for side, sign in (("low", -1), ("high", 1)):
                 result[f"{name}_{side}"] = np.nan if self.is_sum else result[name] * np.exp(sign * found.half_width())
-        return result
+        newest = [self._newest(days) for days in self.part]
+        return result.join(DataFrame(newest, columns=["newest_days", "newest_ratio"], dtype="float64"))
+
+    def _newest(self, values: Floats) -> tuple[float, float]:
+        """Return how many of the last days lie beyond the two weeks before them, and their ratio to these."""
+        most = min(_MOST_NEWEST, int(self.is_later.sum()) - 1)
+        for count in range(0 if (self.keys["of"] == "ratio").any() else most, _FEWEST_NEWEST - 1, -1):
+            span = count + _DAYS_BEFORE
+            if len(values) < span or self.days[-1] - self.days[-span] != span - 1:
+                continue
+            newest, before = values[-count:], values[-span:-count]
+            is_beyond = newest.max() < before.min() or newest.min() > before.max()
+            if is_beyond and before.min() > 0 and abs(newest.mean() / before.mean() - 1) >= _LEAST_STEP:
+                return count, newest.mean() / before.mean()
+        return np.nan, np.nan
 
 
 def _period(frame: DataFrame) -> Interval:
