@@ -37,6 +37,7 @@ from gamelens.analysis.outside_data.outside_table import (
     check_wholes,
     currency_doubts,
     doubts_about,
+    money_roles,
     no_days,
     words_of,
 )
@@ -800,14 +801,14 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
         raise BadQuery("amount", amount, "is an exchange rate, no amount: pass the table as rate=")
     is_measured = named.role == "count" and named.concept == MEASURED and named.evidence[0].where != "the argument"
     if is_measured or named.role in ("rate", "rank", "distinct", "stock"):
-        rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
+        rule = f"is a {named.role}, no amount: {money_roles(named, table.columns).removesuffix(', ')}"
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
     if named.problem is not None:
         raise named.problem
     amounts = [column.name for column in table.of_role("amount")]
     if named.role == "count" or _is_bare_number(table, named) or (named.role == "price" and amounts):
         said = "number without a currency, which others have" if named.role == "number" else named.role
-        rule = f'is a {said}, no amount: roles={{"{amount}": "cost"}} if it is money'
+        rule = f"is a {said}, no amount: {money_roles(named, table.columns).removesuffix(', ')}"
         raise BadQuery("amount", amount, rule, amounts)
     if named.role != "amount":
         table = read_table(table, roles={amount: "cost"})

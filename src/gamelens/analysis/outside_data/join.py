@@ -30,7 +30,7 @@ from gamelens.analysis.outside_data.match_report import (
     uncovered,
     without_days,
 )
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes, money_roles
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
 from gamelens.analysis.outside_data.row_periods import periods_of_column
@@ -182,7 +182,7 @@ def _right(
     """
     for name in columns or ():
         if table.column(name).role == "number" and "rate" in table.arguments.get("given", {}):
-            step = f'roles={{"{name}": "cost"}} if it is money'
+            step = money_roles(table.column(name), table.columns).removesuffix(", ")
             rule = f"is a number of {table.source}, which rate= does not convert: {step}"
             raise BadQuery(name, UNSET, rule)
     check_wholes(table, [*pairs.values()])
