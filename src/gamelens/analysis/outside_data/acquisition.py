@@ -29,7 +29,7 @@ from gamelens.analysis.outside_data.by_role import is_of_ranks
 from gamelens.analysis.outside_data.header_months import check_month
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
-from gamelens.analysis.outside_data.match_report import Joined, MatchReport
+from gamelens.analysis.outside_data.match_report import COUNTS_PART, Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import (
     KNOWN_UNTIL,
     OutsideColumn,
@@ -56,7 +56,7 @@ from gamelens.analysis.outside_data.row_periods import period_of, period_texts, 
 from gamelens.analysis.outside_data.rows.debits_and_credits import ledger_sides
 from gamelens.analysis.outside_data.rows.running_totals import running_total
 from gamelens.analysis.outside_data.rows.tax_bases import other_basis
-from gamelens.analysis.outside_data.time_buckets import uncovered_buckets
+from gamelens.analysis.outside_data.time_buckets import buckets_of, uncovered_buckets
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.money_units import NO_DECIMALS
 from gamelens.analysis.outside_data.words.tax_words import bare_words
@@ -893,8 +893,9 @@ def _beside_costs(
     table, dollars = _with_dollars(table, column, rate, used)
     joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
     _check_names(report, table, frame)
-    for note in (note for note in table.notes if KNOWN_UNTIL in note):
-        emit_warning(note)
+    for note in report.warnings:  # which has the notes of the table
+        if KNOWN_UNTIL in note or note.startswith(COUNTS_PART):
+            emit_warning(note)
     brought = report.renamed.get(column.name, column.name)
     is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
     dayless: list[str] = []
@@ -963,6 +964,8 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
         rule += 'name it with roles={"...": "day"}, or query new_users with every="all" over the days of the file'
         raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
     receipt, days = Receipt.of(frame.attrs), table.interval
+    if "timestamp" in pairs and pairs["timestamp"] == table.periods.column:  # whole rows, which the queries below keep
+        buckets_of(frame, Series(frame["timestamp"]), table, table.periods, table.periods.column)
     whole = receipt.interval if receipt.asked.every == "all" else None
     if days is not None and whole is not None and days & whole != whole and (days & whole).length:
         rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "

@@ -155,7 +155,7 @@ def join(
             *lookalikes(left_keys, right.keys, pairs, table),
             *of_one_platform(df, pairs, table),
             *double_counting(right.values, matches, repeats, table),
-            *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
+            *(() if right.is_finer else cut_short(df, left_keys[is_matched], table)),
             *uncovered(df, left_keys[is_matched], pairs, table),
             *without_days(df, table),
         ),
