@@ -227,3 +227,41 @@ def test_money_of_a_count_is_offered_as_spent_or_earned(file: WriteFile) -> None
     path = file("Country;Cost (EUR);Acquisti\nDE;5,50;3\nAT;6,20;4\n")
     with pytest.raises(BadQuery, match=r'"income"\} if it is money earned, roles=\{"Acquisti": "cost"\} if spent'):
         outside_data.in_dollars(path, amount="Acquisti", rate=1.1)
+
+
+def test_installs_for_a_cost_are_no_return(file: WriteFile) -> None:
+    """A few rounded returns fit a count by chance."""
+    rows = "".join(
+        f"{country};{cost};{count};{count / cost:.1f}\n"
+        for country, cost, count in (("DE", 10, 4), ("FR", 10, 6), ("IT", 20, 16))
+    )
+    for header in ("Installs", "Conversions"):
+        table = gl.read_table(file(f"Country;Cost (EUR);{header};ROI\n{rows}"))
+        assert table.column(header).role == "count"
+
+
+def test_money_of_no_known_currency_is_said_beside_what_a_rate_converts(file: WriteFile) -> None:
+    path = file("Country;Cost (EUR);Revenue (Q);Currency of revenue\nDE;5,50;3,25;\nAT;6,20;4,75;\n")
+    joined = gl.join(_players(), path, rate={"EUR": 1.1}, columns=["Cost (EUR)", "Revenue (Q)"])
+    assert joined.frame["Cost (EUR)"].round(2).tolist()[:2] == [6.05, 6.82]
+    assert any(warning.startswith("Revenue (Q) is money") for warning in joined.report.warnings)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Valor conv. / custo",
+        "Valor de conv./coste",
+        "Valeur de conv./coût",
+        "コンバージョン値/費用",
+        "转化价值/费用",
+        "전환 가치/비용",
+        "Wartość konw. / koszt",
+        "Conv.waarde / kosten",
+        "Ценность конв. / расход",
+        "Valore conv./costo",
+    ],
+)
+def test_a_value_for_a_cost_is_a_return(header: str) -> None:
+    meaning = next(header_meanings(header))
+    assert (meaning.role, meaning.of) == ("rate", ("income", "cost", 1.0))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Final
 
 from pandas import Series
 
 from gamelens.analysis.files.brackets import BRACKETS
-from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Written, fits, fitting_formula, places_of
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Written, fits, places_of
 from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, is_no_money
 from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.value_words import value_in
@@ -19,8 +20,12 @@ BY_NAMES: Final = "the names in its header"
 """Where a rate is said to be the quotient of two columns whose headers are in its own: Conv. value / Cost."""
 _UNNAMED: Final = frozenset({"", "money", "unnamed", "related"})
 """Concepts of amounts that are called neither a cost nor an income."""
+_ANY_COUNT: Final = frozenset({"", "conversions", "events"})
 _SLASH: Final = re.compile(r" / | per | pro | par | por ")
 _MOST_TRIED: Final = 40  # columns that a return may be made of
+_FACTORS: Final = (1.0, 100.0)
+_FEWEST_VALUES: Final = 3
+_FEWEST_OF_COUNTS: Final = 5  # values of a return of whole numbers, which a few rounded ones fit by chance
 
 
 def with_values_of_conversions(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
@@ -56,15 +61,20 @@ def _add_numerator(
     """Add the column that a return is for each unit of a cost, in every row, as income; none if one is known."""
     if not cells[rate].may_be_number:
         return
-    below, shown = _written(costs, cells), _written([rate], cells)[rate]
+    below, shown = {cost: _written(cells[cost]) for cost in costs if cells[cost].may_be_number}, _written(cells[rate])
     earned = [name for name, known in found.items() if known.role == "amount" and known.concept == "income"]
-    if fitting_formula(shown, _written(earned, cells), below) is not None:
-        return
     unknown = [name for name, known in found.items() if _may_be_earned(known) and name != rate]
     unknown.sort(key=lambda name: (found[name].role != "amount", found[name].role != "number", cells[name].is_whole))
-    formula = fitting_formula(shown, _written(unknown[:_MOST_TRIED], cells), below)
-    if formula is not None:
-        _add_income(formula.numerator, rate, formula, found)
+    for name in [*earned, *unknown[:_MOST_TRIED]]:
+        if not cells[name].may_be_number:
+            continue
+        above, fewest = _written(cells[name]), _FEWEST_OF_COUNTS if cells[name].is_whole else _FEWEST_VALUES
+        cells[name].release_numbers()
+        for (cost, spent), factor in product(below.items(), _FACTORS):
+            if name != cost and fits(shown, above, spent, factor, fewest):
+                if name not in earned:
+                    _add_income(name, rate, ColumnQuotient(name, cost, factor), found)
+                return
 
 
 def _add_named(rate: str, found: dict[str, Meaning], cells: Mapping[str, ColumnCells], costs: Sequence[str]) -> None:
@@ -76,12 +86,12 @@ def _add_named(rate: str, found: dict[str, Meaning], cells: Mapping[str, ColumnC
     below = next((name for name in costs if name not in (rate, above) and _is_called(name, parts[1])), None)
     if above is None or below is None or not cells[above].may_be_number:
         return
-    quotient, written = ColumnQuotient(above, below), _written([rate, above, below], cells)
+    quotient, written = ColumnQuotient(above, below), {name: _written(cells[name]) for name in (rate, above, below)}
     if not fits(written[rate], written[above], written[below], quotient.factor, fewest=1):
         return
     known, details = found[rate], {**found[rate].details, "of": [above, below]}
     found[rate] = Meaning("rate", Evidence("rate", BY_NAMES, str(quotient)), "", known.of, details)
-    is_count = found[above].role == "count"  # clicks for a cost stay clicks
+    is_count = found[above].role == "count"  # conversions for a cost stay conversions
     if not is_count and _may_be_earned(found[above]) and not is_no_money(above):
         _add_income(above, rate, quotient, found)
 
@@ -90,7 +100,9 @@ def _may_be_earned(known: Meaning) -> bool:
     """Return whether neither an argument nor a format says what a column is, and its header names no other amount."""
     if known.evidence.where not in ("header", "cells", "its cells"):
         return False
-    return known.role in ("count", "number") or (known.role == "amount" and known.concept in _UNNAMED)
+    if known.role == "count":  # installs are installs
+        return known.concept in _ANY_COUNT
+    return known.role == "number" or (known.role == "amount" and known.concept in _UNNAMED)
 
 
 def _add_income(name: str, rate: str, formula: ColumnQuotient, found: dict[str, Meaning]) -> None:
@@ -102,14 +114,9 @@ def _is_called(name: str, folded: str) -> bool:
     return folded in (folded_header(name), folded_header(BRACKETS.sub(" ", name)))
 
 
-def _written(names: Sequence[str], cells: Mapping[str, ColumnCells]) -> dict[str, Written]:
-    """Return the numbers of columns as they are written, those of text with the first mark that fits."""
-    found = {}
-    for column_cells in (cells[name] for name in names if cells[name].may_be_number):
-        values = Series(column_cells.likely_numbers)
-        if column_cells.is_typed:
-            places = places_of(values)
-        else:
-            places = column_cells.numbers.places((column_cells.numbers.fitting or (".",))[0])
-        found[column_cells.name] = Written(values, places)
-    return found
+def _written(column_cells: ColumnCells) -> Written:
+    """Return the numbers of a column as they are written, those of text with the first mark that fits."""
+    values = Series(column_cells.likely_numbers)
+    if column_cells.is_typed:
+        return Written(values, places_of(values))
+    return Written(values, column_cells.numbers.places((column_cells.numbers.fitting or (".",))[0]))
