@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pandas import DataFrame
 
 import gamelens as gl
 from gamelens.analysis import outside_data
@@ -16,6 +17,7 @@ from support.tidy_frames import tidy_frame
 WriteFile = Callable[..., Path]
 
 
+@pytest.mark.shown_by(8)
 @pytest.mark.parametrize(
     "header",
     [
@@ -76,6 +78,7 @@ def test_what_conversions_are_worth_is_income(header: str) -> None:
     assert (meaning.role, meaning.concept) == ("amount", "income")
 
 
+@pytest.mark.shown_by(4)
 @pytest.mark.parametrize(
     "header",
     [
@@ -152,7 +155,7 @@ def _with_return(spent: str, earned: str, rate: str, rows: tuple[tuple[str, floa
     return "\n".join([f"Country;{spent};{earned};{rate}", *lines, ""])
 
 
-def _players() -> object:
+def _players() -> DataFrame:
     return tidy_frame("new_users", country_code=["DE", "AT", "CH"], new_users=[10, 20, 30])
 
 

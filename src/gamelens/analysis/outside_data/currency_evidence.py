@@ -362,13 +362,13 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
         evidence = Evidence(_shown(of_sheet), "the name of the sheet", grid.sheet)
         found.append(Witness(evidence, [of_sheet], _every(count)))
     for line in grid.above:
-        if possible := _said_in_line(line):
+        if possible := _currencies_of_line(line):
             evidence = Evidence(_shown(possible), "a line beside the table", line)
             found.append(Witness(evidence, [possible], _every(count)))
     return [*found, *_of_other_sheets(grid, count)]
 
 
-def _said_in_line(line: str) -> Currencies:
+def _currencies_of_line(line: str) -> Currencies:
     """Return the currencies that a line says of the amounts of its table."""
     bare = line.strip("()[] ")
     line = _OF_THOUSANDS.sub(r" \1 ", line)
@@ -386,7 +386,7 @@ def _of_other_sheets(grid: Grid, count: int) -> list[Witness]:
     found = []
     for sheet, line in grid.beside:
         is_about = any(concept.name == "currency" for concept, _, _ in concepts_in(folded_header(line)))
-        if is_about and len(possible := _said_in_line(line)) == 1:
+        if is_about and len(possible := _currencies_of_line(line)) == 1:
             evidence = Evidence(_shown(possible), f"a line of the sheet {sheet}", line)
             found.append(Witness(evidence, [possible], _every(count)))
     return found[:1] if len({code for witness in found for code in witness.says[0]}) == 1 else []

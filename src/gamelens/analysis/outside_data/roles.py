@@ -829,17 +829,17 @@ def _with_values(outer: str, found: list[tuple[Concept, str, int]], inner: str) 
         return per is None or words is None or (at >= per.end()) == (words.at >= per.end())
 
     beside = [concept for concept, _, at in found if is_beside(at)]
-    amounts = {concept.name for concept in beside if concept.role in ("amount", "price", "budget")}
+    amounts = {concept.name for concept in beside if concept.role in ("amount", "price")}
     if words is None or any(concept.role == "rate" for concept in beside) or amounts - _WORTH:
         return found
     counts = [one for one in found if one[0].role == "count" and is_beside(one[2])]
-    if not words.of and not counts:
+    if not words.thing and not counts:
         return found
     others = [one for one in found if one not in counts]
     is_known = "income" in amounts
-    is_worth = words.of and (counts or per is None or words.at < per.start() or per[0] == "basina")
+    is_worth = words.thing and (counts or per is None or words.at < per.start() or per[0] == "basina")
     if not is_known and is_worth:
-        worth = Concept("income" if words.of == "conversions" else "money", "amount")
+        worth = Concept("income" if words.thing == "conversions" else "money", "amount")
         others = [one for one in others if not (one[0].name == "money" and is_beside(one[2]))]
         others.append((worth, words.phrase, words.at))
     return sorted(others, key=lambda one: one[2])

@@ -41,7 +41,7 @@ def with_values_of_conversions(meanings: Mapping[str, Meaning], cells: Mapping[s
     for name, known in meanings.items():
         is_worth = known.role == "amount" and known.concept == "money" and known.evidence.where == "header"
         value = value_in(folded_header(BRACKETS.sub(" ", name))) if is_worth else None
-        if value is not None and value.of:
+        if value is not None and value.thing:
             found[name] = replace(known, concept="income")
     for name, known in meanings.items():
         if known.evidence.where == "the argument":

@@ -29,7 +29,7 @@ def with_total_columns(table: OutsideTable) -> OutsideTable:
 
     Its header has a word for a total or the whole, or theirs are names of countries, platforms or networks.
     """
-    notes, told = [], set[str]()
+    notes, known_sums = [], set[str]()
     blocks = groupby(table.columns, key=lambda column: column.role)
     for block in [[*columns] for role, columns in blocks if role in _ADDED_UP]:
         for total in block[:1] + block[-1:] if len(block) > _FEWEST_PARTS else []:
@@ -38,23 +38,25 @@ def with_total_columns(table: OutsideTable) -> OutsideTable:
                 shown = ", ".join(part.name for part in parts[:_MOST_NAMED])
                 shown += f" and {len(parts) - _MOST_NAMED} more" if len(parts) > _MOST_NAMED else ""
                 notes.append(f"{total.name} adds up {shown} in every row: a sum over these columns is without it")
-                told.add(total.name)
+                known_sums.add(total.name)
     for concept in _MONEY:
-        notes += _notes_on_money([column for column in table.of_role("amount") if column.concept == concept], told)
+        notes += _notes_on_money(
+            [column for column in table.of_role("amount") if column.concept == concept], known_sums
+        )
     return replace(table, notes=(*table.notes, *notes)) if notes else table
 
 
-def _notes_on_money(amounts: list[OutsideColumn], told: Collection[str]) -> list[str]:
+def _notes_on_money(amounts: list[OutsideColumn], known_sums: Collection[str]) -> list[str]:
     """Return a note for each of *amounts*, all earned or all spent, that is another one or two others in every row.
 
-    None for those that are *told*, and for those that are in several currencies.
+    None for *known_sums*, and for those that are in several currencies.
     """
     notes = []
     amounts = [column for column in amounts if column.currencies is None or column.currency is not None]
     amounts = amounts[:_MOST_AMOUNTS]
     heads = {column.name: replace(column, values=column.values.iloc[:_FIRST]) for column in amounts}
     for total in amounts:
-        others = [other for other in amounts if other is not total and total.name not in told]
+        others = [other for other in amounts if other is not total and total.name not in known_sums]
         pairs = [
             [*pair]
             for pair in combinations(others, 2)

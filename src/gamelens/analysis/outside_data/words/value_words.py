@@ -26,12 +26,11 @@ _POSTBACK: Final = re.compile(
 
 
 class ValueWords(NamedTuple):
-    """Words for value in a header: their place, and what they say the value of, "" for something else."""
+    """Words for value in a header, their place, and the thing that has it: conversions, purchases, or "" for others."""
 
     phrase: str
     at: int
-    of: str
-    """conversions or purchases"""
+    thing: str
 
 
 def value_in(folded: str) -> ValueWords | None:
@@ -73,5 +72,7 @@ def is_value(folded: str) -> bool:
 def is_of_postbacks(folded: str) -> bool:
     """Return whether a header is of the conversion values of SKAdNetwork, numbers from 0 to 63 that are codes."""
     return (
-        _POSTBACK.search(folded) is not None and (found := value_in(folded)) is not None and found.of == "conversions"
+        _POSTBACK.search(folded) is not None
+        and (found := value_in(folded)) is not None
+        and found.thing == "conversions"
     )
