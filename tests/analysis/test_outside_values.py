@@ -268,3 +268,28 @@ def test_money_of_no_known_currency_is_said_beside_what_a_rate_converts(file: Wr
 def test_a_value_for_a_cost_is_a_return(header: str) -> None:
     meaning = next(header_meanings(header))
     assert (meaning.role, meaning.of) == ("rate", ("income", "cost", 1.0))
+
+
+def test_a_return_on_a_cost_with_its_fee_has_money_above(file: WriteFile) -> None:
+    lines = [
+        f"{country},{cost},{1.1 * cost:.2f},{earned},{earned / (1.1 * cost):.4f}" for country, cost, earned in _SPENT
+    ]
+    path = file("\n".join(["Country,Media cost (EUR),Cost incl. fee (EUR),Value,ROAS", *lines, ""]))
+    assert gl.read_table(path).in_words()["Value"] == "income, EUR"
+
+
+def test_a_profit_is_money_and_no_income(file: WriteFile) -> None:
+    lines = [f"{country},{cost},{earned - cost:.2f},{(earned - cost) / cost:.4f}" for country, cost, earned in _SPENT]
+    column = gl.read_table(file("\n".join(["Country,Cost (EUR),Profit,ROI", *lines, ""]))).column("Profit")
+    assert (column.role, column.concept, column.currency) == ("amount", "related", "EUR")
+
+
+@pytest.mark.parametrize(
+    "header", ["Valore di conversione degli acquisti", "Wartość konwersji zakupów", "Purchase value"]
+)
+def test_what_conversions_are_worth_in_the_report_of_a_network_is_in_its_currency(file: WriteFile, header: str) -> None:
+    """Elsewhere it may be of a tracker, in another one."""
+    text = f"{{}}Country,Amount spent (TRY),{header}\n{{}}DE,5.5,3.25\n{{}}AT,6.5,4.5\n"
+    days = ("Reporting starts,Reporting ends,", *["2026-10-01,2026-10-31,"] * 2)
+    assert gl.read_table(file(text.format(*days))).column(header).currency == "TRY"
+    assert gl.read_table(file(text.format("", "", ""), name="other.csv")).column(header).currency is None

@@ -115,7 +115,11 @@ from gamelens.analysis.outside_data.shape.tables_below import before_header, of_
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
-from gamelens.analysis.outside_data.values_of_conversions import BY_NAMES, with_values_of_conversions
+from gamelens.analysis.outside_data.values_of_conversions import (
+    BY_NAMES,
+    with_currency_of_account,
+    with_values_of_conversions,
+)
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.money_units import (
     NO_DECIMALS,
@@ -539,6 +543,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         columns.append(_in_minor_units(column, unit))
     answered = given.get("leave_out", ())
     columns = _with_currencies_of_rates(_with_weights(columns, meanings, cells, marks))
+    columns = with_currency_of_account(columns, vendor)
     columns = [
         replace(column, problem=multiple_problem(column.name, "rate", grid.above))
         if column.name in money and _may_be_multiple(column, meanings[column.name])

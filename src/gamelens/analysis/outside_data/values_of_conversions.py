@@ -11,8 +11,10 @@ from typing import Final
 from pandas import Series
 
 from gamelens.analysis.files.brackets import BRACKETS
+from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Written, fits, places_of
-from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, is_no_money
+from gamelens.analysis.outside_data.related_amounts import RELATED
+from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, Vendor, is_no_money
 from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.value_words import value_in
 
@@ -21,6 +23,9 @@ BY_NAMES: Final = "the names in its header"
 _UNNAMED: Final = frozenset({"", "money", "unnamed", "related"})
 """Concepts of amounts that are called neither a cost nor an income."""
 _ANY_COUNT: Final = frozenset({"", "conversions", "events"})
+_PROFIT: Final = re.compile(
+    r"profit|gewinn|margin|marge|benefici|lucro|utile|zysk|прибыль|прибуток|利益|利润|利潤|이익"
+)
 _SLASH: Final = re.compile(r" / | per | pro | par | por ")
 _MOST_TRIED: Final = 40  # columns that a return may be made of
 _FACTORS: Final = (1.0, 100.0)
@@ -35,7 +40,9 @@ def with_values_of_conversions(meanings: Mapping[str, Meaning], cells: Mapping[s
     column that is it in every row, or whose header stands in the header of the return, is money.
     """
     found = dict(meanings)
-    costs = [name for name, known in meanings.items() if known.role == "amount" and known.concept == "cost"]
+    amounts = {name: known.concept for name, known in meanings.items() if known.role == "amount"}
+    costs = [name for name, concept in amounts.items() if concept == "cost"]
+    spent = [*costs, *(name for name, concept in amounts.items() if concept not in ("cost", "income"))]
     if not costs:
         return found
     for name, known in meanings.items():
@@ -47,7 +54,7 @@ def with_values_of_conversions(meanings: Mapping[str, Meaning], cells: Mapping[s
         if known.evidence.where == "the argument":
             continue
         if known.role == "rate" and known.concept == "roas":
-            _add_numerator(name, found, cells, costs)
+            _add_numerator(name, found, cells, spent)
         elif known.role in ("rate", "number") or known.concept == "cost":
             _add_named(name, found, cells, costs)
     for column_cells in cells.values():
@@ -56,12 +63,12 @@ def with_values_of_conversions(meanings: Mapping[str, Meaning], cells: Mapping[s
 
 
 def _add_numerator(
-    rate: str, found: dict[str, Meaning], cells: Mapping[str, ColumnCells], costs: Sequence[str]
+    rate: str, found: dict[str, Meaning], cells: Mapping[str, ColumnCells], spent: Sequence[str]
 ) -> None:
     """Add the column that a return is for each unit of a cost, in every row, as income; none if one is known."""
     if not cells[rate].may_be_number:
         return
-    below, shown = {cost: _written(cells[cost]) for cost in costs if cells[cost].may_be_number}, _written(cells[rate])
+    below, shown = {cost: _written(cells[cost]) for cost in spent if cells[cost].may_be_number}, _written(cells[rate])
     earned = [name for name, known in found.items() if known.role == "amount" and known.concept == "income"]
     unknown = [name for name, known in found.items() if _may_be_earned(known) and name != rate]
     unknown.sort(key=lambda name: (found[name].role != "amount", found[name].role != "number", cells[name].is_whole))
@@ -70,8 +77,8 @@ def _add_numerator(
             continue
         above, fewest = _written(cells[name]), _FEWEST_OF_COUNTS if cells[name].is_whole else _FEWEST_VALUES
         cells[name].release_numbers()
-        for (cost, spent), factor in product(below.items(), _FACTORS):
-            if name != cost and fits(shown, above, spent, factor, fewest):
+        for (cost, by), factor in product(below.items(), _FACTORS):
+            if name != cost and fits(shown, above, by, factor, fewest):
                 if name not in earned:
                     _add_income(name, rate, ColumnQuotient(name, cost, factor), found)
                 return
@@ -107,7 +114,28 @@ def _may_be_earned(known: Meaning) -> bool:
 
 def _add_income(name: str, rate: str, formula: ColumnQuotient, found: dict[str, Meaning]) -> None:
     evidence = Evidence("amount", "a return on spend", f"{rate} = {formula}")
-    found[name] = Meaning("amount", evidence, "income", None, found[name].details)
+    concept = RELATED if _PROFIT.search(folded_header(name)) else "income"
+    found[name] = Meaning("amount", evidence, concept, None, found[name].details)
+
+
+def with_currency_of_account(columns: Sequence[OutsideColumn], vendor: Vendor | None) -> list[OutsideColumn]:
+    """Return *columns*; in a report of a network itself, conversions are worth money in the currency of its costs."""
+    costs = [column for column in columns if column.role == "amount" and column.concept == "cost"]
+    codes = {column.currency for column in costs if column.money_problem is None}
+    if vendor is None or "publisher" not in vendor.table or len(codes) != 1 or None in codes:
+        return [*columns]
+    cost = next(column for column in costs if column.currency in codes)
+    found = []
+    for column in columns:
+        is_unsaid = column.currencies is None and len(column.evidence) == 1 and column.money_problem is not None
+        if column.role == "amount" and column.concept == "income" and is_unsaid:
+            value = value_in(folded_header(BRACKETS.sub(" ", column.name)))
+            if value is not None and value.thing:
+                says = Evidence(str(cost.currency), f"the account of {vendor.name}", cost.name)
+                evidence, known = (*column.evidence, says), cost.currencies
+                column = replace(column, currencies=known, evidence=evidence, money_problem=None)
+        found.append(column)
+    return found
 
 
 def _is_called(name: str, folded: str) -> bool:
