@@ -405,7 +405,8 @@ def test_weeks_meet_weeks_and_a_cut_one_is_said(by_week: DataFrame, file: WriteF
     frame, report = gl.join(by_week, file(f"week,n\n{weeks}\n"), on={"timestamp": "week"})
     assert frame["n"].tolist() == [5, 6]
     assert report.warnings == (
-        "the frame counts only part of the week of 2026-11-02, the outside table may count all of it",
+        "the frame counts only part of the week of 2026-11-02, the outside table may count all of it: "
+        'query over="2026-11-02/2026-11-16"',
     )
 
 

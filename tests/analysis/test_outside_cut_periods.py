@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from pandas import DataFrame
 
 import gamelens as gl
 from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
 from support.tidy_frames import tidy_frame
 
 WriteFile = Callable[..., Path]
@@ -124,3 +127,72 @@ def test_a_frame_keeps_the_weeks_of_its_column(file: WriteFile) -> None:
     table = gl.read_table(file(_weeks(_RANGES[0])))
     assert str(table.frame["Week"].min())[:10] == "2026-10-04"
     assert outside_data.in_dollars(table)["timestamp"].min().strftime("%Y-%m-%d") == "2026-10-08"
+
+
+_WHOLE_WEEKS = _text(
+    [
+        "Semana,Red,Gasto (EUR)",
+        *(
+            f"{day},Moloco,{place + 100}.5"
+            for place, day in enumerate(["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26"])
+        ),
+    ]
+)
+
+
+def _followed(frame: DataFrame, path: Path) -> tuple[str, str]:
+    """Return the interval and the buckets that the refusal of a cost asks for."""
+    with pytest.raises(BadQuery) as refused:
+        outside_data.cost_per_install(frame, spend=path, rate=1.1)
+    over = re.search(r'over="([\d-]+/[\d-]+)"', refused.value.rule)
+    every = re.search(r'every="(\w+)"', refused.value.rule)
+    return over[1] if over else "", every[1] if every else ""
+
+
+def test_the_query_of_a_refusal_has_whole_weeks(file: WriteFile) -> None:
+    """Followed once, it is not refused again."""
+    path = file(_WHOLE_WEEKS)
+    assert _followed(_installs("all", ["2026-10-01"]), path) == ("2026-10-05/2026-11-02", "")
+    again = _installs("all", ["2026-10-05"], "2026-10-05T00:00Z/2026-11-02T00:00Z")
+    assert outside_data.cost_per_install(again, spend=path, rate=1.0)["spend"].tolist() == [408.0]
+
+
+def test_weeks_beside_months_ask_for_weeks_first(file: WriteFile) -> None:
+    assert _followed(_installs("month", ["2026-10-01"]), file(_WHOLE_WEEKS)) == ("", "week")
+
+
+def test_one_period_beside_weeks_asks_for_one_bucket_first(file: WriteFile) -> None:
+    path = file("Début,Fin,Pays,Dépenses (EUR)\n2026-10-02,2026-10-30,FR,5.5\n2026-10-02,2026-10-30,BE,7.5\n")
+    weeks = _installs("week", ["2026-09-28", "2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26"])
+    assert _followed(weeks, path) == ("2026-10-02/2026-10-31", "all")
+
+
+@pytest.mark.parametrize(
+    ("every", "rows", "starts", "interval", "whole"),
+    [
+        (
+            "week",
+            _WHOLE_WEEKS,
+            ["2026-10-05", "2026-10-12", "2026-10-19", "2026-10-26"],
+            "2026-10-05T00:00Z/2026-11-01T00:00Z",
+            "2026-10-05/2026-11-02",
+        ),
+        (
+            "month",
+            "Miesiąc,Kraj,Koszt (EUR)\n2026-09,PL,5\n2026-10,PL,9\n",
+            ["2026-09-01", "2026-10-01"],
+            "2026-09-04T00:00Z/2026-11-01T00:00Z",
+            "2026-09-01/2026-11-01",
+        ),
+    ],
+)
+def test_a_bucket_that_the_frame_cuts_is_warned_of_beside_costs(
+    file: WriteFile, every: str, rows: str, starts: list[str], interval: str, whole: str
+) -> None:
+    frame = _installs(every, starts, interval)
+    with pytest.warns(UserWarning, match=rf'counts only part of the {every} of .*: query over="{whole}"'):
+        outside_data.cost_per_install(frame, spend=file(rows), rate=1.1)
+    days = "/".join(f"{day}T00:00Z" for day in whole.split("/"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        outside_data.cost_per_install(_installs(every, starts, days), spend=file(rows), rate=1.1)

@@ -123,3 +123,33 @@ def test_what_is_not_attributed_is_said(file: WriteFile, text: str) -> None:
     joined = gl.join(frame, file(f"Media Source;Installs\ngoogleadwords_int;40\n{text};20\n", "installs.csv"))
     assert joined.frame["Installs"].fillna(0).tolist() == [40, 0]
     assert any(repr(text) in warning for warning in joined.report.warnings)
+
+
+_TWO = (
+    "Moneda;Land;Ländercode;Kosten",
+    "EUR;Deutschland;de;5,50",
+    "EUR;Österreich;AT;4,25",
+    "EUR;Deutschland;DEU;1,25",
+)
+
+
+def test_two_columns_that_name_the_same_are_one_key(file: WriteFile) -> None:
+    """In every row, in whatever spelling: nothing is left to ask."""
+    installs = tidy_frame("new_users", country_code=["DE", "AT"], new_users=[10, 20])
+    joined = gl.join(installs, file("\n".join(_TWO) + "\n"), aggregate="sum")
+    assert joined.frame["Kosten"].tolist() == [6.75, 4.25]
+    assert joined.report.on == {"country_code": "Ländercode"}
+
+
+@pytest.mark.parametrize("other", ["EUR;Österreich;CH;4,25", "EUR;Österreich;;4,25"])
+def test_two_columns_that_differ_in_a_row_are_asked_about(file: WriteFile, other: str) -> None:
+    installs = tidy_frame("new_users", country_code=["DE", "AT"], new_users=[10, 20])
+    rows = [_TWO[0], _TWO[1], other, _TWO[3]]
+    with pytest.raises(BadQuery, match=r"must say which column of .* is country_code"):
+        gl.join(installs, file("\n".join(rows) + "\n"), aggregate="sum")
+
+
+def test_two_names_of_an_app_that_are_the_same_are_one_key(file: WriteFile) -> None:
+    installs = tidy_frame("new_users", game=["Tile Harbor", "Cave"], new_users=[10, 20])
+    path = file("App;Spiel;Kosten (EUR)\nTile Harbor;tile_harbor;5,5\nCave;Cave;6,5\n")
+    assert gl.join(installs, path).frame["Kosten (EUR)"].tolist() == [5.5, 6.5]

@@ -201,7 +201,7 @@ def test_the_day_of_ranks_stands_in_the_name_of_the_file(file: WriteFile) -> Non
         ("af_purchase (Unique users)", "distinct", "people"),
         ("af_purchase (Event counter)", "count", "conversions"),
         ("Clicks (All)", "count", "clicks"),
-        ("conversion_purchases_value_micro", "amount", "unnamed"),
+        ("conversion_purchases_value_micro", "amount", "income"),
         ("bid_micros", "price", "price"),
         ("キャンペーンID", "identifier", "identifier"),
         ("캠페인ID", "identifier", "identifier"),

@@ -218,3 +218,35 @@ def test_a_column_that_adds_up_its_neighbours_is_told(tmp_path: Path, header: st
     path.write_text("\n".join(lines) + "\n")
     notes = " ".join(gl.read_table(path).notes)
     assert (f"{total} adds up" in notes) if total else ("adds up" not in notes)
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "note"),
+    [
+        (
+            "day,revenue,cost,ad_revenue,all_revenue",
+            ["1,5.5,9,2.25,7.75", "2,6,9,1,7", "3,0,9,3.5,3.5", "4,8.1,9,2,10.1"],
+            "all_revenue adds up revenue, ad_revenue in every row",
+        ),
+        (
+            "dia,ingresos iap,ingresos publicitarios,usuarios,ingresos",
+            ["1,5.5,2.25,4,7.75", "2,6,1,4,7", "3,0.5,3.5,4,4", "4,8.1,2,4,10.1"],
+            "ingresos adds up ingresos iap, ingresos publicitarios in every row",
+        ),
+        (
+            "day,total revenue,cost,sales",
+            ["1,5.5,9,5.5", "2,6,9,6", "3,0.5,9,0.5", "4,8.1,9,8.1"],
+            "sales has the numbers of total revenue in every row",
+        ),
+        ("day,revenue,cost,ad_revenue,all_revenue", ["1,5.5,9,2.25,7.75", "2,6,9,1,8", "3,1,9,3,4", "4,8,9,2,10"], ""),
+        ("day,revenue,cost,media cost", ["1,5,5,0", "2,6,6,0", "3,7,7,0", "4,8,8,0"], ""),
+        ("day,revenue d0,revenue d7,revenue d30", ["1,0,0,0", "2,0,0,0", "3,1,1,1", "4,0,0,0"], ""),
+    ],
+)
+def test_a_column_of_money_that_others_add_up_to_is_said(
+    tmp_path: Path, header: str, rows: list[str], note: str
+) -> None:
+    """A sum over all of them would count it twice."""
+    notes = gl.read_table(written(tmp_path / "table.csv", header, *rows), currency="EUR").notes
+    said = [one for one in notes if "in every row" in one]
+    assert (len(said) == 1 and said[0].startswith(note)) if note else not said

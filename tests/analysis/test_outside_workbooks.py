@@ -12,6 +12,7 @@ import pytest
 
 import gamelens as gl
 from gamelens.analysis import outside_data
+from gamelens.errors import BadQuery
 
 ROWS: Sequence[Sequence[Any]] = [
     ["Date", "Network", "Cost"],
@@ -117,3 +118,67 @@ def test_the_name_of_a_sheet_has_the_currency_and_the_month_of_its_rows(tmp_path
     polish, october, notes = (gl.read_table(path, sheet=name) for name in ("PL (PLN)", "Oktober 2026", "Notes"))
     assert [table.column("Media Cost").currency for table in (polish, october, notes)] == ["PLN", None, None]
     assert [table.period for table in (polish, october, notes)] == [None, "period", None]
+
+
+def _with_sheet(path: Path, title: str, lines: Sequence[Sequence[Any]], header: str = "Cost") -> Path:
+    """Return the path of a workbook whose costs have a sheet of *lines* beside them."""
+    book = openpyxl.Workbook()
+    book.active.title = "Data"
+    for row in [[*ROWS[0][:2], header], *ROWS[1:]]:
+        book.active.append([*row])
+    beside = book.create_sheet(title)
+    for line in lines:
+        beside.append([*line])
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("title", "lines", "currency"),
+    [
+        ("Info", [["Report", "Weekly"], ["Currency", "KRW"], ["Timezone", "UTC"]], "KRW"),
+        ("Berichtsdetails", [["Bericht"], [], ["Währung", "CHF"], ["Erstellt am", "02.11.2026"]], "CHF"),
+        ("レポート情報", [["期間", "2026-11"], ["通貨", "JPY"]], "JPY"),
+        ("Metadata", [["Filters", "Currency: EUR"]], "EUR"),
+        ("Info", [["Moneda: MXN"], ["Zona horaria: CST"]], "MXN"),
+    ],
+)
+def test_a_sheet_of_lines_beside_the_table_names_its_currency(
+    tmp_path: Path, title: str, lines: Sequence[Sequence[Any]], currency: str
+) -> None:
+    path = _with_sheet(tmp_path / "export.xlsx", title, lines)
+    table = gl.read_table(path, sheet="Data")
+    assert table.column("Cost").currency == currency
+    assert f"{currency}: a line of the sheet {title}" in str(table)
+    other = gl.read_table(path, sheet="Data", currency="USD")
+    assert any(f"is in {currency} by a line of the sheet {title}" in note for note in other.notes)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [["Date", "Network", "Currency"], ["2026-11-01", "Meta", "KRW"]],
+        [["Network", "Budget EUR"], ["Meta", 100], ["Moloco", 50]],
+        [["Currency", "EUR"], ["Second currency", "USD"]],
+        [["Comment", "All costs in EUR were checked"]],
+        [["Currency", "EUR"], *([f"Note {row}", "x"] for row in range(100))],
+    ],
+)
+def test_another_table_or_two_currencies_beside_the_table_say_nothing(
+    tmp_path: Path, lines: Sequence[Sequence[Any]]
+) -> None:
+    path = _with_sheet(tmp_path / "export.xlsx", "Other", lines)
+    assert gl.read_table(path, sheet="Data").column("Cost").currency is None
+
+
+def test_a_sheet_beside_the_table_that_says_another_currency_is_asked_about(tmp_path: Path) -> None:
+    path = _with_sheet(tmp_path / "export.xlsx", "Info", [["Currency", "KRW"]], "Cost (EUR)")
+    with pytest.raises(BadQuery, match=r"in EUR by the header .* in KRW by a line of the sheet Info"):
+        outside_data.in_dollars(path, sheet="Data", rate=1.1)
+
+
+def test_a_cell_far_outside_another_sheet_costs_nothing(tmp_path: Path) -> None:
+    book = openpyxl.load_workbook(_with_sheet(tmp_path / "export.xlsx", "Info", [["Currency", "KRW"]]))
+    book["Info"]["XFD1048576"] = "far"
+    book.save(tmp_path / "far.xlsx")
+    assert gl.read_table(tmp_path / "far.xlsx", sheet="Data").column("Cost").currency is None

@@ -68,6 +68,35 @@ def test_a_file_of_local_midnights_has_days() -> None:
     assert (table.ends - table.starts).dt.days.tolist() == [1, 1, 1]
 
 
+@pytest.mark.shown_by(3)
+@pytest.mark.parametrize(
+    ("header", "row", "format_name"),
+    [
+        ("By Week,Country/region,Cost,Clicks (destination),Currency", "2026-10-05,US,5.5,10,USD", "TikTok Ads Manager"),
+        ("Campaign name,Cost,CPC (destination),Currency", "a,5.5,0.1,USD", "TikTok Ads Manager"),
+        ("Por mes;Costo;Clics (destino);Moneda", "2026-10;5,5;10;MXN", "TikTok Ads Manager"),
+        ("日別,消化金額,クリック数（遷移先）,通貨", "2026-10-05,550,10,JPY", "TikTok Ads Manager"),
+        ("Mes;Fuente de anuncios;Ganancias estimadas (EUR);eCPM observado (EUR)", "oct 2026;Meta;1,5;3,2", "AdMob"),
+        ("Datum;App;Beobachteter eCPM (€);Anfragen", "01.10.2026;A;3,2;40", "AdMob"),
+        ("Date;Application;eCPM observé (EUR);Clics", "2026-10-01;A;3,2;40", "AdMob"),
+        ("日付,アプリ,推定収益額 (JPY),実測 eCPM (JPY)", "2026-10-01,A,3,40", "AdMob"),
+        ("날짜,앱,관찰된 eCPM(KRW),클릭", "2026-10-01,A,3,40", "AdMob"),
+        ("Дата;Приложение;Наблюдаемый eCPM (RUB);Клики", "01.10.2026;A;3,2;40", "AdMob"),
+        ("Country,Cost,Clicks (all),Currency", "US,5.5,10,USD", None),
+        ("Fecha;Aplicación;eCPM (EUR);Clics", "2026-10-01;A;3,2;40", None),
+    ],
+)
+def test_a_report_of_other_periods_or_languages_is_of_its_format(
+    tmp_path: Path, header: str, row: str, format_name: str | None
+) -> None:
+    """A network that a file belongs to is who is paid in every row."""
+    path = tmp_path / "report.csv"
+    path.write_text(f"{header}\n{row}\n", encoding="utf-8")
+    table = gl.read_table(path)
+    assert table.vendor == format_name
+    assert bool(table.of_role("network")) == (format_name == "TikTok Ads Manager" or "Fuente" in header)
+
+
 def test_formats_are_listed() -> None:
     """By name, with what each is recognised by; another name brings the nearest."""
     listed = outside_data.formats("App Store sales").set_index("column")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from importlib import import_module
 from pathlib import Path
@@ -59,12 +59,19 @@ class SheetBounds(NamedTuple):
         return BadQuery("other", source, f"{rule}: delete what is far outside the table, or save it as CSV")
 
 
+_BESIDE: Final = SheetBounds(rows=40, columns=8, cells=320)
+"""Bounds of a sheet of lines about the report of another sheet."""
+_MOST_BYTES_BESIDE: Final = 1 << 17
+_MOST_OF_LINE: Final = 2
+
+
 class Sheet(NamedTuple):
     """The rows of a sheet, an empty cell None, its number formats that name a currency, and rows by their numbers.
 
     The formats are by place (from 0) and row (from 1). *struck* are the rows whose cells are struck through, by half at
     least. *merged* are the first and the last row of cells that are merged over several rows, with their first place,
-    and *across* the row of cells that are merged over several columns, with their first and last place.
+    and *across* the row of cells that are merged over several columns, with their first and last place. *beside* are
+    the lines of other sheets that are no tables, each with the name of its sheet.
     """
 
     rows: SheetRows
@@ -73,6 +80,7 @@ class Sheet(NamedTuple):
     struck: frozenset[int] = frozenset()
     merged: tuple[tuple[int, int, int], ...] = ()
     across: tuple[tuple[int, int, int], ...] = ()
+    beside: tuple[tuple[str, str], ...] = ()
 
 
 def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds()) -> Sheet:  # noqa: B008
@@ -108,8 +116,10 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
             sheet = sheet or next(iter(filled), next(iter(files)))
             errors, hidden, merged, across = _errors(archive, files[sheet], path.name)
             formats, struck = _formats(archive, files[sheet]), _struck_rows(archive, files[sheet])
+            small = [name for name in files if name != sheet and _is_small(archive, files[name], path.name)]
         with calamine.CalamineWorkbook.from_path(str(path)) as book:
             read = book.get_sheet_by_name(sheet).to_python(skip_empty_area=False)
+            beside = [(name, line) for name in small for line in _lines(book.get_sheet_by_name(name).to_python())]
     except (BadZipFile, KeyError, ValueError, OSError, ElementTree.ParseError, calamine.CalamineError) as error:
         raise BadQuery("other", path.name, f"cannot be read as Excel: {error}") from None
     rows = [tuple(map(_plain, row)) for row in read]
@@ -117,7 +127,25 @@ def read_sheet(path: Path, sheet: str | None, *, most: SheetBounds = SheetBounds
         rows[row] = (*rows[row][:place], wrong, *rows[row][place + 1 :])
     while rows and not any(cell is not None for cell in rows[-1]):
         rows.pop()
-    return Sheet(rows, formats, hidden, struck, merged, across)
+    return Sheet(rows, formats, hidden, struck, merged, across, tuple(beside))
+
+
+def _is_small(archive: ZipFile, name: str, source: str) -> bool:
+    """Return whether a sheet has values, and no more rows and columns than lines about a report have."""
+    if archive.getinfo(name).file_size > _MOST_BYTES_BESIDE:
+        return False
+    try:
+        return _is_filled(archive, name, source, _BESIDE)
+    except BadQuery:
+        return False
+
+
+def _lines(rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Return the rows of a sheet as lines, none if it is a table: lines have a text, or a word and what it is."""
+    filled = [[cell for cell in map(_plain, row) if cell is not None] for row in rows]
+    filled = [row for row in filled if row]
+    are_lines = all(len(row) <= _MOST_OF_LINE and isinstance(row[0], str) for row in filled)
+    return [" ".join(map(str, row)) for row in filled] if are_lines else []
 
 
 def _plain(cell: Any) -> Any:

@@ -75,6 +75,7 @@ class Grid:
         in_ones: the columns of a frame that are in no thousands, whatever their header says, as a table gave them.
         sheet: the name of the sheet that was asked for.
         hidden: the numbers of rows that a sheet hides.
+        beside: lines of other sheets of a workbook that are no tables, each with the name of its sheet.
     """
 
     source: str
@@ -90,6 +91,7 @@ class Grid:
     in_ones: frozenset[str] = frozenset()
     sheet: str = ""
     hidden: frozenset[int] = frozenset()
+    beside: tuple[tuple[str, str], ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -310,7 +312,7 @@ def _read_file(path: Path, sheet: str | None, encoding: str | None, header_row: 
             if at < len(names)
         }
         grid = _grid(path.name, cells, numbers, every_row[: place - joined], formats=formats)
-        grid = replace(grid, notes=(*grid.notes, *merged), sheet=sheet or "")
+        grid = replace(grid, notes=(*grid.notes, *merged), sheet=sheet or "", beside=page.beside)
         is_struck = np.isin(grid.rows, [*page.struck])
         if is_struck.any() and STRUCK not in grid.columns:
             marks = pa.array(["yes" if struck else None for struck in is_struck], pa.string()).dictionary_encode()

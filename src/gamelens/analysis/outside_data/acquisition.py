@@ -29,7 +29,7 @@ from gamelens.analysis.outside_data.by_role import is_of_ranks
 from gamelens.analysis.outside_data.header_months import check_month
 from gamelens.analysis.outside_data.join import CURRENCY, join
 from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pairs_of, unknown_names
-from gamelens.analysis.outside_data.match_report import Joined, MatchReport
+from gamelens.analysis.outside_data.match_report import COUNTS_PART, Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import (
     KNOWN_UNTIL,
     OutsideColumn,
@@ -37,6 +37,7 @@ from gamelens.analysis.outside_data.outside_table import (
     check_wholes,
     currency_doubts,
     doubts_about,
+    money_roles,
     no_days,
     words_of,
 )
@@ -55,7 +56,7 @@ from gamelens.analysis.outside_data.row_periods import period_of, period_texts, 
 from gamelens.analysis.outside_data.rows.debits_and_credits import ledger_sides
 from gamelens.analysis.outside_data.rows.running_totals import running_total
 from gamelens.analysis.outside_data.rows.tax_bases import other_basis
-from gamelens.analysis.outside_data.time_buckets import uncovered_buckets
+from gamelens.analysis.outside_data.time_buckets import buckets_of, uncovered_buckets
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.money_units import NO_DECIMALS
 from gamelens.analysis.outside_data.words.tax_words import bare_words
@@ -800,14 +801,14 @@ def _named_amount(table: OutsideTable, amount: str) -> tuple[OutsideTable, Outsi
         raise BadQuery("amount", amount, "is an exchange rate, no amount: pass the table as rate=")
     is_measured = named.role == "count" and named.concept == MEASURED and named.evidence[0].where != "the argument"
     if is_measured or named.role in ("rate", "rank", "distinct", "stock"):
-        rule = f'is a {named.role}, no amount: roles={{"{amount}": "cost"}} if it is one'
+        rule = f"is a {named.role}, no amount: {money_roles(named, table.columns).removesuffix(', ')}"
         raise BadQuery("amount", amount, rule, [column.name for column in table.of_role("amount")])
     if named.problem is not None:
         raise named.problem
     amounts = [column.name for column in table.of_role("amount")]
     if named.role == "count" or _is_bare_number(table, named) or (named.role == "price" and amounts):
         said = "number without a currency, which others have" if named.role == "number" else named.role
-        rule = f'is a {said}, no amount: roles={{"{amount}": "cost"}} if it is money'
+        rule = f"is a {said}, no amount: {money_roles(named, table.columns).removesuffix(', ')}"
         raise BadQuery("amount", amount, rule, amounts)
     if named.role != "amount":
         table = read_table(table, roles={amount: "cost"})
@@ -892,8 +893,9 @@ def _beside_costs(
     table, dollars = _with_dollars(table, column, rate, used)
     joined, report = join(frame, table, on=pairs, how="outer", columns=[column.name])
     _check_names(report, table, frame)
-    for note in (note for note in table.notes if KNOWN_UNTIL in note):
-        emit_warning(note)
+    for note in report.warnings:  # which has the notes of the table
+        if KNOWN_UNTIL in note or note.startswith(COUNTS_PART):
+            emit_warning(note)
     brought = report.renamed.get(column.name, column.name)
     is_new = Series(np.arange(len(joined)) >= len(frame), index=joined.index)
     dayless: list[str] = []
@@ -962,6 +964,8 @@ def _check_split(frame: DataFrame, by: By, table: OutsideTable, pairs: Mapping[s
         rule += 'name it with roles={"...": "day"}, or query new_users with every="all" over the days of the file'
         raise BadQuery("spend", table.source, rule, [column.name for column in table.columns])
     receipt, days = Receipt.of(frame.attrs), table.interval
+    if "timestamp" in pairs and pairs["timestamp"] == table.periods.column:  # whole rows, which the queries below keep
+        buckets_of(frame, Series(frame["timestamp"]), table, table.periods, table.periods.column)
     whole = receipt.interval if receipt.asked.every == "all" else None
     if days is not None and whole is not None and days & whole != whole and (days & whole).length:
         rule = f"has costs of {interval_text(days)}, and new_users are of {interval_text(whole)}: "

@@ -309,7 +309,7 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
         "exchange_rate": f"is an exchange rate, which does not add up ({where}): pass the table as rate=",
         "number": (
             f"is a number, and nothing says of what ({where}): "
-            f"{money_roles(column) if may_be_money(table, column) else no_money}or {leave}"
+            f"{money_roles(column, table.columns) if may_be_money(table, column) else no_money}or {leave}"
         ),
     }
     rule = steps.get(

@@ -362,16 +362,34 @@ def _constant(name: str, meaning: Meaning, grid: Grid, count: int) -> list[Witne
         evidence = Evidence(_shown(of_sheet), "the name of the sheet", grid.sheet)
         found.append(Witness(evidence, [of_sheet], _every(count)))
     for line in grid.above:
-        bare = line.strip("()[] ")
-        line = _OF_THOUSANDS.sub(r" \1 ", line)
-        unit = _UNIT_LINE.search(without_multiple(bare)) or _UNIT_BEFORE.search(line)
-        said = f"({unit[1]})" if unit else without_multiple(line)
-        if (unit or is_about_money(line) or bare in currencies_of(bare)) and (
-            possible := currencies_in(said, is_header=unit is not None)
-        ):
+        if possible := _currencies_of_line(line):
             evidence = Evidence(_shown(possible), "a line beside the table", line)
             found.append(Witness(evidence, [possible], _every(count)))
-    return found
+    return [*found, *_of_other_sheets(grid, count)]
+
+
+def _currencies_of_line(line: str) -> Currencies:
+    """Return the currencies that a line says of the amounts of its table."""
+    bare = line.strip("()[] ")
+    line = _OF_THOUSANDS.sub(r" \1 ", line)
+    unit = _UNIT_LINE.search(without_multiple(bare)) or _UNIT_BEFORE.search(line)
+    said = f"({unit[1]})" if unit else without_multiple(line)
+    is_said = unit or is_about_money(line) or bare in currencies_of(bare)
+    return currencies_in(said, is_header=unit is not None) if is_said else NO_CURRENCY
+
+
+def _of_other_sheets(grid: Grid, count: int) -> list[Witness]:
+    """Return what a line of another sheet says that is about the report, if such lines say one currency: Currency KRW.
+
+    Only a line with the word currency does.
+    """
+    found = []
+    for sheet, line in grid.beside:
+        is_about = any(concept.name == "currency" for concept, _, _ in concepts_in(folded_header(line)))
+        if is_about and len(possible := _currencies_of_line(line)) == 1:
+            evidence = Evidence(_shown(possible), f"a line of the sheet {sheet}", line)
+            found.append(Witness(evidence, [possible], _every(count)))
+    return found[:1] if len({code for witness in found for code in witness.says[0]}) == 1 else []
 
 
 def currency_beside(grid: Grid) -> str | None:

@@ -30,7 +30,7 @@ from gamelens.analysis.outside_data.match_report import (
     uncovered,
     without_days,
 )
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, check_wholes, money_roles
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
 from gamelens.analysis.outside_data.row_periods import periods_of_column
@@ -155,7 +155,7 @@ def join(
             *lookalikes(left_keys, right.keys, pairs, table),
             *of_one_platform(df, pairs, table),
             *double_counting(right.values, matches, repeats, table),
-            *(() if right.is_finer else cut_short(df, left_keys[is_matched])),
+            *(() if right.is_finer else cut_short(df, left_keys[is_matched], table)),
             *uncovered(df, left_keys[is_matched], pairs, table),
             *without_days(df, table),
         ),
@@ -182,7 +182,7 @@ def _right(
     """
     for name in columns or ():
         if table.column(name).role == "number" and "rate" in table.arguments.get("given", {}):
-            step = f'roles={{"{name}": "cost"}} if it is money'
+            step = money_roles(table.column(name), table.columns).removesuffix(", ")
             rule = f"is a number of {table.source}, which rate= does not convert: {step}"
             raise BadQuery(name, UNSET, rule)
     check_wholes(table, [*pairs.values()])
@@ -233,7 +233,9 @@ def _right(
         unit = known[0] if len(known) == 1 else "several" if known else "unknown"
         kind = _kind(of_table.role, is_money=of_table.is_money)
         described[name] = JoinedColumn(kind=kind, unit=unit if of_table.is_money else "")
-        notes += _about_column(of_table, {*pairs.values(), *(combined.keys() - {name}), *table.how})
+        is_converted = "rate" in table.arguments.get("given", {})
+        others = {*pairs.values(), *(combined.keys() - {name}), *table.how}
+        notes += _about_column(of_table, others, is_converted=is_converted)
     count = range(int(is_first.sum()))
     return _Right(
         keys=kept[is_first].reset_index(drop=True),
@@ -267,15 +269,19 @@ def _of_one_country(df: DataFrame, pairs: Mapping[str, str], names: Sequence[str
     return [f"{', '.join(countries[:_MOST_COUNTRIES])} {are} in the rows of all: query without country_code"]
 
 
-def _about_column(column: OutsideColumn, known: Set[str]) -> list[str]:
-    """Return notes on a column that is added: what its numbers are in doubt of. The frame has the columns *known*."""
+def _about_column(column: OutsideColumn, known: Set[str], *, is_converted: bool) -> list[str]:
+    """Return notes on a column that is added: what its numbers are in doubt of. The frame has the columns *known*.
+
+    Where a rate converts the table, it stays as it is if nothing says its currency.
+    """
     notes = []
     if column.kinds is not None and not known & {column.kinds, column.name}:
         notes.append(f"{column.name} counts different things by {column.kinds}, which is not in the frame")
     if column.role == "cumulative":
         step = f'cumulative="{column.name}" takes the amounts of its days'
         notes.append(f"{column.name} is a running total, which has all days before: {step}")
-    if column.money_problem is not None and column.currencies is not None:  # what is said contradicts itself
+    is_said = column.currencies is not None or is_converted  # what is said contradicts itself, or is not enough
+    if column.money_problem is not None and is_said:
         notes.append(f"{column.name} {column.money_problem.rule}")
     return notes
 

@@ -126,6 +126,8 @@ def _pairs_by_role(frame: DataFrame, table: OutsideTable) -> dict[str, str]:
                 for column in table.columns
                 if column.name == left and column.role not in ("amount", "count")
             ]
+        if len(found) > 1 and _name_the_same(found, left, table):
+            found = sorted(found, key=lambda name: (name != left, _mean_length(table, name)))[:1]
         if len(found) > 1:
             todo = " or ".join(f'on={{"{left}": "{name}"}}' for name in found[:2])
             raise BadQuery("on", UNSET, f"must say which column of {table.source} is {left}: {todo}")
@@ -165,6 +167,22 @@ def _columns_for(left: str, role: Role, frame: DataFrame, table: OutsideTable) -
             ):
                 return [column.name]
     return found or made
+
+
+def _name_the_same(columns: Sequence[str], left: str, table: OutsideTable) -> bool:
+    """Return whether *columns* name the same in every row, in whatever spelling: Germany beside DE."""
+    kind = _KEYS[left][1] if left in _KEYS else None
+    meant: list[Series[Any]] = []
+    for name in columns:
+        texts, codes = _texts(table, name)
+        names = [(canonical_name(text, kind) if kind else None) or _folded(text) for text in texts]
+        meant.append(Series(np.array([*names, ""], dtype=object)[codes]))
+    return all(bool((meant[0] == other).all()) for other in meant[1:])
+
+
+def _mean_length(table: OutsideTable, name: str) -> float:
+    texts, _ = _texts(table, name)
+    return float(np.mean([len(text) for text in texts])) if texts else 0.0
 
 
 def left_key(column: Series[Any]) -> Series[Any]:

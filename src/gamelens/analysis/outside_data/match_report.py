@@ -16,14 +16,17 @@ from gamelens._scales import format_number
 from gamelens._text import counted, one_line
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data import time_buckets
-from gamelens.analysis.outside_data.outside_table import OutsideTable
+from gamelens.analysis.outside_data.outside_table import KNOWN_UNTIL, OutsideTable
 from gamelens.analysis.outside_data.row_periods import step_of_name
 from gamelens.analysis.tidy_frames import queried_metrics
 from gamelens.analysis.tidy_frames.query_text import interval_text
 from gamelens.catalog import METRICS
 from gamelens.errors import suggests_names
 from gamelens.receipts import Receipt
+from gamelens.wire.intervals import Interval
 
+COUNTS_PART = "the frame counts only part of"
+"""Begins a warning of buckets whose external values may be of more days."""
 _SHOWN = 5
 
 
@@ -198,15 +201,24 @@ def of_one_platform(df: DataFrame, pairs: Mapping[str, str], table: OutsideTable
     return []
 
 
-def cut_short(df: DataFrame, matched_keys: DataFrame) -> list[str]:
-    """Return a warning if the frame counts a bucket in part whose external value may be whole."""
+def cut_short(df: DataFrame, matched_keys: DataFrame, table: OutsideTable) -> list[str]:
+    """Return a warning if the frame counts a bucket in part whose external value may be whole.
+
+    That is not so where the frame ends with the last day that a line of the table knows.
+    """
+    receipt = Receipt.of(df.attrs)
     moments = [name for name in matched_keys if is_datetime64_any_dtype(matched_keys[name])]
     cut = [bucket for name in moments for bucket in time_buckets.cut_buckets(df, matched_keys[name])]
-    if not cut:
+    end = receipt.interval.end if receipt.interval else None
+    if end is not None and any(KNOWN_UNTIL in note and f'/{end:%Y-%m-%d}"' in note for note in table.notes):
+        cut = [bucket for bucket in cut if bucket.end <= end]
+    if not cut or receipt.interval is None:
         return []
-    days = ", ".join(f"{bucket:%Y-%m-%d}" for bucket in cut)
-    every = Receipt.of(df.attrs).asked.every
-    return [f"the frame counts only part of the {every} of {days}, the outside table may count all of it"]
+    days = ", ".join(f"{bucket.start:%Y-%m-%d}" for bucket in cut)
+    spans = [*cut, receipt.interval]
+    whole = Interval(min(span.start for span in spans), max(span.end for span in spans))
+    rule = f"{COUNTS_PART} the {receipt.asked.every} of {days}, the outside table may count all of it"
+    return [f'{rule}: query over="{interval_text(whole)}"']
 
 
 def uncovered(df: DataFrame, matched_keys: DataFrame, pairs: Mapping[str, str], table: OutsideTable) -> list[str]:

@@ -7,7 +7,7 @@ refused when it is used, so a strange column that nobody asks for stops nobody.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
@@ -237,9 +237,12 @@ def may_be_money(table: OutsideTable, column: OutsideColumn) -> bool:
     return has_parts and is_of_money
 
 
-def money_roles(column: OutsideColumn) -> str:
-    """Return the steps that make a number an amount."""
-    return f'roles={{"{column.name}": "cost"}} if it is money spent, roles={{"{column.name}": "income"}} if earned, '
+def money_roles(column: OutsideColumn, beside: Iterable[OutsideColumn] = ()) -> str:
+    """Return the steps that make a number an amount; *beside* a cost it is rather earned."""
+    cost, income = (f'roles={{"{column.name}": "{word}"}} if ' for word in ("cost", "income"))
+    if any(other.concept == "cost" and other.name != column.name for other in beside):
+        return f"{income}it is money earned, {cost}spent, "
+    return f"{cost}it is money spent, {income}earned, "
 
 
 def check_wholes(table: OutsideTable, keys: Collection[str] = ()) -> None:

@@ -19,6 +19,8 @@ from gamelens.errors import suggests_names
 _FEWEST_VALUES: Final = 3
 _FACTORS: Final = (1.0, 1000.0, 100.0)
 _FIRST: Final = 200  # rows that few wrong formulas fit
+_FIRST_PLACES: Final = 2_000  # rows whose decimal places are looked at
+_MOST_PLACES: Final = 12
 _TOGETHER: Final = 10_000  # rows that are looked at together
 
 
@@ -71,12 +73,22 @@ def fitting_formula(
     tried = [*stated, *(ColumnQuotient(above, below, factor) for factor, above, below in pairs if above != below)]
     for quotient in tried:
         above, below = numerators.get(quotient.numerator), denominators.get(quotient.denominator)
-        if above and below and _fits(rate, above, below, quotient.factor):
+        if above and below and fits(rate, above, below, quotient.factor):
             return quotient
     return None
 
 
-def _fits(rate: Written, above: Written, below: Written, factor: float) -> bool:
+def places_of(values: Series[Any]) -> int:
+    """Return with how many decimal places numbers of a typed column were written."""
+    known = values.dropna().to_numpy(dtype="float64")[:_FIRST_PLACES]
+    return next(
+        (digits for digits in range(_MOST_PLACES) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)),
+        _MOST_PLACES,
+    )
+
+
+def fits(rate: Written, above: Written, below: Written, factor: float, fewest: int = _FEWEST_VALUES) -> bool:
+    """Return whether *rate* is *factor* * *above* / *below* in every row, with *fewest* different values."""
     rounding = 0.5 * 10.0 ** -np.array([rate.places, above.places, below.places])
     rounding[1:] *= np.array([above.places > 0, below.places > 0])  # counts are exact
     rounding += 1e-12
@@ -89,6 +101,6 @@ def _fits(rate: Written, above: Written, below: Written, factor: float) -> bool:
         low = factor * (number - rounding[1]) / (by + rounding[2])
         high = factor * (number + rounding[1]) / np.maximum(by - rounding[2], 1e-12)
         agrees = (shown >= np.minimum(low, high) - slack) & (shown <= np.maximum(low, high) + slack)
-        if not agrees.all() or (rows in parts[:1] and len(np.unique(shown)) < _FEWEST_VALUES):
+        if not agrees.all() or (rows in parts[:1] and len(np.unique(shown)) < fewest):
             return False
     return bool(parts)

@@ -32,7 +32,8 @@ from gamelens.analysis.outside_data.bank_rates.rates_by_row import (
     prices_of_one,
     quotes_of_pairs,
 )
-from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
+from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, money_roles
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import Evidence, Vendor, is_exchange
 from gamelens.analysis.outside_data.table_reading import understood
 from gamelens.errors import BadQuery
@@ -491,7 +492,7 @@ def table_in_dollars(table: OutsideTable, rate: Rate) -> OutsideTable:
     """
     if not any(column.is_money for column in table.columns):
         numbers = [column.name for column in table.of_role("number")]
-        step = f'roles={{"{numbers[0] if numbers else "..."}": "cost"}} if one is'
+        step = f'roles={{"{numbers[0] if numbers else "..."}": "cost"}} or "income" if one is'
         raise BadQuery("rate", UNSET, f"converts nothing: no column of {table.source} is money, {step}", numbers)
     columns, refused = [], []
     for column in table.columns:
@@ -508,4 +509,43 @@ def table_in_dollars(table: OutsideTable, rate: Rate) -> OutsideTable:
         columns.append(column)
     if refused and len(refused) == sum(column.is_money for column in table.columns):
         raise refused[0]
-    return replace(table, columns=tuple(columns))
+    columns, notes = _with_whole_quotients(table, columns)
+    return replace(table, columns=tuple(columns), notes=(*table.notes, *notes))
+
+
+def _with_whole_quotients(table: OutsideTable, converted: list[OutsideColumn]) -> tuple[list[OutsideColumn], list[str]]:
+    """Return the *converted* columns of a table, and notes on rates of which a rate of exchange changed one side alone.
+
+    Such a quotient is not made anew of two units. It stays as the file has it, weighted by its denominator, and is
+    refused where the file has it in several currencies.
+    """
+    before = {column.name: column for column in table.columns}
+    now = {column.name: column for column in converted}
+    changed = {name: _codes(before[name]) for name in now if now[name].values is not before[name].values}
+    changed = {name: codes for name, codes in changed.items() if codes != {"USD"}}
+    columns, notes = [], []
+    for column in converted:
+        quotient = column.weight
+        if not isinstance(quotient, ColumnQuotient):
+            columns.append(column)
+            continue
+        above, below = quotient.numerator, quotient.denominator
+        is_of_money = above in changed and column.name in changed  # 1.20 euros an install
+        if (above in changed) == (below in changed) or is_of_money:
+            columns.append(column)
+            continue
+        one, other = (above, below) if above in changed else (below, above)
+        problem = now[other].money_problem
+        step = f"{other} {problem.rule}" if problem else money_roles(now[other], converted).removesuffix(", ")
+        if len(changed[one]) > 1:
+            codes = " and ".join(sorted(changed[one]))
+            rule = f"is {quotient} with {one} in {codes}, and {other} is not what rate= converts: {step}"
+            columns.append(replace(column, problem=BadQuery(column.name, UNSET, rule)))
+            continue
+        notes.append(f"{column.name} stays {quotient} as the file has it, as rate= does not convert {other}: {step}")
+        columns.append(replace(column, weight=Weight(below)))
+    return columns, notes
+
+
+def _codes(column: OutsideColumn) -> set[str]:
+    return set() if column.currencies is None else {*map(str, column.currencies.dropna().unique())}

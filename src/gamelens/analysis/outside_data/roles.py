@@ -43,6 +43,7 @@ from gamelens.analysis.outside_data.words.total_words import (
     TOTAL,
     TOTAL_AT_ONE_END,
 )
+from gamelens.analysis.outside_data.words.value_words import is_of_postbacks, is_value, value_in
 from gamelens.errors import BadQuery, suggests_names
 from gamelens.wire.currencies import USD_PER_UNIT
 
@@ -72,6 +73,7 @@ _BETWEEN_AMOUNT_AND_THING: Final = frozenset({"pro", "je", "pr", "basina"})
 """Words that stand beside what is counted, known or not, unless it is a time or the name of a key."""
 _ONLY_OF_MANY: Final = frozenset({"pour", "fur", "for", "ca"})
 """Words that say what an amount is for, and a rate only before a thousand."""
+_WORTH: Final = frozenset({"income", "money"})
 _THOUSAND: Final = re.compile(
     r"(?:cada |each |a |chaque )?(?:1 ?000|mille|mil|thousand|tausend|tys\w*|tisic|bin|ezer|mie|ribu|nghin"
     r"|тыс\w*|พน|ألف|الف|אלף|हजार|千)(?!\d)"
@@ -703,12 +705,7 @@ def header_meanings(header: str) -> Iterator[Meaning]:
 def _meanings_of_words(header: str) -> Iterator[Meaning]:
     header = without_rupees(header)
     whole = folded_header(header)
-    if (ending := _WEEK_ENDING.search(whole)) is not None:
-        yield Meaning("end", Evidence("end", "header", ending[0]), "week")
-    if (kind := _TYPE_OF.fullmatch(whole)) is not None and whole not in lexicon():  # of a budget
-        yield Meaning("text", Evidence("text", "header", kind["first"] or kind["last"] or whole))
-    if (active := _ACTIVE.fullmatch(whole)) is not None:
-        yield Meaning("stock", Evidence("stock", "header", active[0]), "stock")
+    yield from _no_measures(whole)
     inner = " ".join(BRACKETS.findall(header))
     outer = folded_header(BRACKETS.sub(" ", header)) or folded_header(inner)
     if is_exchange(header):
@@ -718,6 +715,7 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     are_people = _are_counts(found) and any(concept.role == "distinct" for concept, _, _ in of_inner)
     if (not found and of_inner) or are_people:  # purchases (unique users)
         outer, found = inner, of_inner
+    found = _with_values(outer, found, inner)
     yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, inner)
     codes = _currencies_beside(header)
@@ -734,6 +732,18 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
     yield from _money_by_unit(header, whole)
+
+
+def _no_measures(whole: str) -> Iterator[Meaning]:
+    """Yield what a folded header is by words that leave no measure in it: an end, a type, a stock, a code."""
+    if (ending := _WEEK_ENDING.search(whole)) is not None:
+        yield Meaning("end", Evidence("end", "header", ending[0]), "week")
+    if (kind := _TYPE_OF.fullmatch(whole)) is not None and whole not in lexicon():  # of a budget
+        yield Meaning("text", Evidence("text", "header", kind["first"] or kind["last"] or whole))
+    if (active := _ACTIVE.fullmatch(whole)) is not None:
+        yield Meaning("stock", Evidence("stock", "header", active[0]), "stock")
+    if is_of_postbacks(whole):
+        yield Meaning("identifier", Evidence("identifier", "header", whole))
 
 
 def _money_by_unit(header: str, whole: str) -> Iterator[Meaning]:
@@ -800,6 +810,39 @@ def is_explained(behind: str, phrase: str, role: str) -> bool:
 
 def _measures_and_keys(folded: str) -> list[tuple[Concept, str, int]]:
     return [(concept, phrase, at) for concept, phrase, at in concepts_in(folded) if concept.role != "modifier"]
+
+
+def _with_values(outer: str, found: list[tuple[Concept, str, int]], inner: str) -> list[tuple[Concept, str, int]]:
+    """Return what is *found* in a header with a word for value instead of what it counts the value of.
+
+    What conversions are worth is income, and what purchases are worth an amount. A rate has both, on its two sides. A
+    word for value that is alone in the brackets behind may mean the number or the money.
+    """
+    if is_value(inner) and _are_counts(found) and value_in(f"{inner} of {outer}"):
+        return []
+    words = value_in(outer)
+    per = _PER.search(outer)
+    if per is not None and per[0] in _ONLY_OF_MANY:
+        per = None
+
+    def is_beside(at: int) -> bool:
+        return per is None or words is None or (at >= per.end()) == (words.at >= per.end())
+
+    beside = [concept for concept, _, at in found if is_beside(at)]
+    amounts = {concept.name for concept in beside if concept.role in ("amount", "price")}
+    if words is None or any(concept.role == "rate" for concept in beside) or amounts - _WORTH:
+        return found
+    counts = [one for one in found if one[0].role == "count" and is_beside(one[2])]
+    if not words.thing and not counts:
+        return found
+    others = [one for one in found if one not in counts]
+    is_known = "income" in amounts
+    is_worth = words.thing and (counts or per is None or words.at < per.start() or per[0] == "basina")
+    if not is_known and is_worth:
+        worth = Concept("income" if words.thing == "conversions" else "money", "amount")
+        others = [one for one in others if not (one[0].name == "money" and is_beside(one[2]))]
+        others.append((worth, words.phrase, words.at))
+    return sorted(others, key=lambda one: one[2])
 
 
 def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:

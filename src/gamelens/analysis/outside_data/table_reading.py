@@ -43,7 +43,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
 )
 from gamelens.analysis.outside_data.header_months import with_month_problems
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
-from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
+from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula, places_of
 from gamelens.analysis.outside_data.related_amounts import with_related_amounts
 from gamelens.analysis.outside_data.roles import (
     KEYS,
@@ -115,6 +115,11 @@ from gamelens.analysis.outside_data.shape.tables_below import before_header, of_
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
+from gamelens.analysis.outside_data.values_of_conversions import (
+    BY_NAMES,
+    with_currency_of_account,
+    with_values_of_conversions,
+)
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.money_units import (
     NO_DECIMALS,
@@ -221,6 +226,7 @@ class _Looked:
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
+        meanings = with_values_of_conversions(meanings, self.cells)
         meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
@@ -537,6 +543,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         columns.append(_in_minor_units(column, unit))
     answered = given.get("leave_out", ())
     columns = _with_currencies_of_rates(_with_weights(columns, meanings, cells, marks))
+    columns = with_currency_of_account(columns, vendor)
     columns = [
         replace(column, problem=multiple_problem(column.name, "rate", grid.above))
         if column.name in money and _may_be_multiple(column, meanings[column.name])
@@ -1247,7 +1254,10 @@ def _with_weights(
         elif column.problem is None and column.role in ("rate", "number") and not is_told:
             shown = _written(column, cells[column.name], meaning, marks)
             tried = [stated] if isinstance(stated, ColumnQuotient) else []
-            formula = fitting_formula(shown, written, written if column.concept == "roas" else counts, tried)
+            below = counts | {by: written[by] for by in (quotient.denominator for quotient in tried) if by in written}
+            formula = fitting_formula(shown, written, written if column.concept == "roas" else below, tried)
+            if meaning.evidence.where == BY_NAMES and formula is None:  # in too few rows to tell it from others
+                formula = next((quotient for quotient in tried if quotient.numerator in summands), None)
             if column.role == "rate" and not unit_of[column.name] and (formula is None or formula not in tried):
                 scales = {name: unit_of[name] for name, other in summands.items() if other.role == "amount"}
                 column, formula = _in_unit_of_amounts(column, shown, formula, written, counts, scales, tried)
@@ -1309,7 +1319,7 @@ def _with_currencies_of_rates(columns: Sequence[OutsideColumn]) -> list[OutsideC
             continue
         above, below = rate.weight.numerator, rate.weight.denominator
         is_of_amounts = {above, below} <= amounts
-        if is_of_amounts and all(said_by.where != "its cells" for said_by in rate.evidence):
+        if is_of_amounts and all(said_by.where not in ("its cells", BY_NAMES) for said_by in rate.evidence):
             continue
         for name, other in ((above, below), (below, above)) if is_of_amounts else ((above, rate.name),):
             if (witness := known.get(other)) is not None:
@@ -1383,11 +1393,7 @@ def _of_one_unit(
 
 def _written(column: OutsideColumn, column_cells: ColumnCells, meaning: Meaning, marks: Mapping[str, Mark]) -> Written:
     if column_cells.is_typed:
-        known = column.values.dropna().to_numpy(dtype="float64")[:2_000]
-        places = next(
-            (digits for digits in range(12) if np.allclose(known, np.round(known, digits), rtol=1e-12, atol=0)), 12
-        )
-        return Written(column.values, places)
+        return Written(column.values, places_of(column.values))
     scale = min(abs(_unit(column_cells, meaning).scale), 1.0)
     return Written(column.values, column_cells.numbers.places(marks.get(column.name, ".")) - round(math.log10(scale)))
 

@@ -137,14 +137,14 @@ def _over(interval: Interval | None) -> str:
     return f'"{interval.start:%Y-%m-%d}/{interval.end:%Y-%m-%d}"' if interval else "its days"
 
 
-def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[pd.Timestamp]:
-    """Return the starts among *timestamps* whose buckets the frame covers only in part."""
+def cut_buckets(frame: DataFrame, timestamps: Series[Any]) -> list[Interval]:
+    """Return the buckets that begin at one of *timestamps* and that the frame covers only in part."""
     receipt = Receipt.of(frame.attrs)
     every, interval = receipt.asked.every, receipt.interval
     if every is None or every == "all" or interval is None or receipt.periods:
         return []
-    cut = [pd.Timestamp(bucket.start) for bucket in interval.buckets(every) if bucket not in interval]
-    return [start for start in cut if (timestamps == start).any()]
+    cut = [bucket for bucket in interval.buckets(every) if bucket not in interval]
+    return [bucket for bucket in cut if (timestamps == pd.Timestamp(bucket.start)).any()]
 
 
 def uncovered_buckets(frame: DataFrame, timestamps: Series[Any], periods: Periods) -> list[Interval]:
@@ -180,4 +180,4 @@ def _is_uncounted(frame: DataFrame, moments: Series[Any], starts: Series[Any]) -
     if interval is None:
         return Series(False, index=moments.index)
     is_outside = (moments < pd.Timestamp(interval.start)) | (moments >= pd.Timestamp(interval.end))
-    return is_outside & starts.isin(cut_buckets(frame, starts))
+    return is_outside & starts.isin([pd.Timestamp(bucket.start) for bucket in cut_buckets(frame, starts)])
