@@ -1,4 +1,4 @@
-"""Numbers that are money as amounts beside them prove it: gross is net and fee in every row."""
+"""Numbers that are money, or none, as the columns beside them prove it: gross is net and fee in every row."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning
+from gamelens.analysis.files.brackets import BRACKETS
+from gamelens.analysis.files.currency_names import currencies_in, currencies_of_code
+from gamelens.analysis.outside_data.roles import MEASURED, ColumnCells, Evidence, Meaning
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.wire.currencies import USD_PER_UNIT
 
 RELATED: Final = "related"
 """Concept of an amount that others prove, which is neither called a cost nor an income."""
 _MOST_COLUMNS: Final = 8
 _FEWEST_VALUES: Final = 3
 _ROUNDED: Final = 0.0051
+_FAR: Final = 2.0  # an exchange rate from the usual one
 _FIRST: Final = 200  # rows that few others fit
 
 
@@ -39,6 +44,74 @@ def with_related_amounts(meanings: Mapping[str, Meaning], cells: Mapping[str, Co
                 says = f"{total} = {first} + {second}"
                 found[name] = Meaning("amount", Evidence("amount", "its cells", says), RELATED)
     return found
+
+
+def with_related_counts(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
+    """Return *meanings*, with columns as counts where counts or a twin in a currency prove that they are no money.
+
+    Whole numbers that add up to a count, or with one to another column, in all rows are counts: units sold, returned
+    and left. `Refunds` beside `Refunds (USD)` is no money if the twin is not that many dollars at any usual rate,
+    or has cents where it has none, without a column of codes.
+    """
+    found = dict(meanings)
+    whole = [
+        name
+        for name, known in meanings.items()
+        if known.role in ("amount", "count", "number", "stock")
+        and known.evidence.where in ("header", "cells")
+        and cells[name].is_number
+        and cells[name].is_whole
+        and not cells[name].has_currency
+    ]
+    if any(meanings[name].role == "amount" for name in whole):
+        for name in [name for name in whole if meanings[name].role == "amount"]:
+            twin = next((other for other in meanings if _is_twin(name, other, meanings, cells)), None)
+            if twin is not None and not _may_be_the_same(name, twin, meanings, cells):
+                found[name] = Meaning("count", Evidence("count", "its twin", twin), MEASURED)
+    values = {name: cells[name].likely_numbers for name in whole} if 3 <= len(whole) <= _MOST_COLUMNS else {}
+    for total, first, second in permutations(values, 3):
+        three = (total, first, second)
+        if {found[name].role for name in three} in ({"count"}, {"stock"}) or first > second:
+            continue
+        if any(found[name].role == "count" for name in three) and _is_sum(*(values[name] for name in three)):
+            says = f"{total} = {first} + {second}"
+            for name in [name for name in three if found[name].role != "count"]:
+                found[name] = Meaning("count", Evidence("count", "its cells", says), "events")
+    for name in whole:
+        cells[name].release_numbers()
+    return found
+
+
+def _is_twin(name: str, other: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> bool:
+    """Return whether *other* is called as *name* is, but for the currency beside it."""
+    if name == other or meanings[other].role != "amount" or not currencies_in(other, is_header=True):
+        return False
+    of_name, of_other = (
+        sorted(word.removesuffix("s") for word in folded_header(text).split())
+        for text in (name, BRACKETS.sub(" ", other))
+    )
+    return of_name == of_other
+
+
+def _may_be_the_same(name: str, twin: str, meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> bool:
+    """Return whether a column may be the money of its *twin* in the currency of each row."""
+    values, of_twin = cells[name].likely_numbers, cells[twin].likely_numbers
+    cells[name].release_numbers()
+    cells[twin].release_numbers()
+    codes = [other for other, known in meanings.items() if known.role == "currency"]
+    if not codes:
+        return cells[twin].is_whole
+    said = next(iter(currencies_in(twin, is_header=True)), "USD")
+    of_code = [next(iter(currencies_of_code(text)), "") for text in cells[codes[0]].texts]
+    usual = np.array([float(USD_PER_UNIT[code] / USD_PER_UNIT[said]) if code else np.nan for code in of_code])
+    rates = np.append(usual, np.nan)[cells[codes[0]].codes]
+    is_known = ~np.isnan(values * of_twin * rates) & (values != 0) & (of_twin != 0)
+    if not is_known.any():
+        return True
+    values, of_twin, rates = values[is_known], of_twin[is_known], rates[is_known]
+    if (rates == 1).any() and (np.abs(values - of_twin)[rates == 1] > 1).any():
+        return False
+    return bool(1 / _FAR < np.median(of_twin / values / rates) < _FAR)
 
 
 def _is_sum(total: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]) -> bool:

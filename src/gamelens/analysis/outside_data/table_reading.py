@@ -44,7 +44,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
 from gamelens.analysis.outside_data.header_months import with_month_problems
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula
-from gamelens.analysis.outside_data.related_amounts import with_related_amounts
+from gamelens.analysis.outside_data.related_amounts import with_related_amounts, with_related_counts
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURED,
@@ -112,10 +112,11 @@ from gamelens.analysis.outside_data.rows.total_columns import with_total_columns
 from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_down, find_totals, note_of
 from gamelens.analysis.outside_data.shape.reshaping import reshaped
 from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
+from gamelens.analysis.outside_data.snapshots import are_charts, with_levels
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
@@ -125,7 +126,7 @@ from gamelens.analysis.outside_data.words.money_units import (
     multiple_of_rupees,
     unit_in,
 )
-from gamelens.analysis.outside_data.words.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
+from gamelens.analysis.outside_data.words.total_words import ACTUAL, AVERAGE_AT_ONE_END
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -222,6 +223,8 @@ class _Looked:
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
         meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
+        meanings = with_levels(with_related_counts(meanings, self.cells), self.cells)
+        meanings = with_levels(with_related_counts(meanings, self.cells), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
@@ -583,7 +586,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         windows = {**proven_windows(numbers, last_days, meanings, cells), **windows}
     overlapping = window_problems(windows, periods.column or None, last_days, meanings, cells, looked.counted)
     columns = [replace(column, problem=column.problem or overlapping.get(column.name)) for column in columns]
-    columns = with_month_problems(with_ledger_problems(columns, grid.source), periods)
+    columns = with_month_problems(with_ledger_problems(columns, grid.source), periods, grid)
     publisher = vendor.table.get("publisher") if vendor else None
     columns += _of_all_rows("network", "publisher", given, columns, grid, known=publisher, vendor=vendor)
     columns += _of_all_rows("country", "country", given, columns, grid)
@@ -859,7 +862,8 @@ def _meaning(
 ) -> Meaning:
     """Return the first meaning that the cells do not contradict."""
     if stated is not None:
-        return stated
+        is_plan = "scale" in stated.details and not stated.concept and _plan_or_actual(column_cells.name) == "planned"
+        return replace(stated, concept="planned") if is_plan and stated.role == "amount" else stated
     from_vendor = vendor.meaning_of(column_cells.name) if vendor else None
     dimension: list[Meaning] = []
     if column_cells.name in DIMENSIONS and column_cells.name not in (
@@ -1359,15 +1363,6 @@ def _with_units(columns: Sequence[OutsideColumn], meanings: Mapping[str, Meaning
     return [
         replace(column, kinds=units[column.name]) if units.get(column.name) in several else column for column in columns
     ]
-
-
-def are_charts(column: OutsideColumn) -> bool:
-    """Return whether a column of texts names the charts of a store, which each have their ranks."""
-    texts = [str(text) for text in column.values.dropna().unique()[:_MOST_SHOWN]]
-    words = [*LEXICON["chart"]["words"]]
-    is_called = any_phrase(map(folded_header, words)).search(folded_header(column.name)) is not None
-    of_charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))
-    return is_called or all(of_charts.search(folded_header(text)) for text in texts)
 
 
 def _of_one_unit(
