@@ -373,12 +373,30 @@ def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
                 np.append(column_cells.numbers.values(mark), np.nan)[column_cells.codes]
                 for mark in column_cells.numbers.fitting
             ]
-        sums = [(float(read[-1]), float(np.nansum(read[:-1]))) for read in readings]
+        units = _units_of_rows(name, looked)
+        if units[-1] is None and len({*units[:-1]} - {None}) > 1:  # of no currency, above rows of several
+            continue
+        is_alike = np.array([units[-1] is None or unit in (None, units[-1]) for unit in units[:-1]], dtype=bool)
+        sums = [(float(read[-1]), float(np.nansum(read[:-1][is_alike]))) for read in readings]
         stated, rest = sums[0] if sums else (np.nan, np.nan)
         if sums and all(abs(last - of_rows) > _ROUNDING_OF_TOTALS * abs(last) for last, of_rows in sums):
             rule = f"{name}: the total of {looked.grid.rows_text(left_out)} is {stated:,.10g}"
-            notes.append(f"{rule}, its rows add up to {rest:,.10g}")
+            alike = "" if is_alike.all() else f" in {units[-1]}"
+            notes.append(f"{rule}, its rows{alike} add up to {rest:,.10g}")
     return notes
+
+
+def _units_of_rows(name: str, looked: _Looked) -> list[str | None]:
+    """Return the currency beside each number of a column, or by the only column of codes, as it is written."""
+    column_cells = looked.cells[name]
+    if column_cells.has_units:
+        units = [str(unit) or None for unit in column_cells.numbers.units]
+        return [*map([*units, None].__getitem__, column_cells.codes)]
+    codes = [other for other, known in looked.meanings.items() if known.role == "currency"]
+    if len(codes) != 1 or looked.meanings[name].role != "amount" or column_cells.has_currency:
+        return [None] * len(column_cells.codes)
+    texts: list[str | None] = [*looked.cells[codes[0]].texts, None]
+    return [*map(texts.__getitem__, looked.cells[codes[0]].codes)]
 
 
 def _release_numbers(looked: _Looked) -> None:
@@ -601,6 +619,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         notes=(
             *grid.notes,
             *_notes_on_days(periods, grid, meanings),
+            *_notes_on_zone(vendor, periods),
             *([until] if (until := unfinished_period(periods, grid, columns)) else []),
             *notes,
             *_notes_on_counts(columns, doubtful, given),
@@ -661,6 +680,13 @@ def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]
         none = "no column says its days, and the day of a line may be when it was written"
         notes.append(f"{none if has_line else 'no column and no line says its days'}: {step}")
     return notes
+
+
+def _notes_on_zone(vendor: Vendor | None, periods: Periods) -> list[str]:
+    """Return whose days those of a vendor are, where it is a zone with a name and not UTC."""
+    zone = vendor.table.get("zone", "") if vendor else ""
+    is_other = "/" in zone and periods.length in ("day", "time")
+    return [f"days are those of {zone}, and a frame has days of UTC"] if is_other else []
 
 
 def _may_lack_decimals(numbers: WrittenNumbers, money: OfMoney) -> bool:
@@ -878,6 +904,7 @@ def _meaning(
             "exchange_rate", Evidence("exchange_rate", vendor.name if vendor else "header", column_cells.name)
         )
     may_be_quotes = not column_cells.is_typed and len(column_cells.distinct) <= MOST_SERIES and column_cells.has_units
+    may_be_quotes &= not any(meaning.role == "amount" for meaning in header_meanings(column_cells.name))
     if may_be_quotes and are_quotes(column_cells.texts):
         return Meaning("text", Evidence("text", "cells", column_cells.example))  # 1 USD, 100 JPY: what a bank quotes
     of_header = [*dimension, *header_meanings(column_cells.name)]

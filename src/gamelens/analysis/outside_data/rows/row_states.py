@@ -761,6 +761,8 @@ def _of_texts(name: str, texts: Sequence[str]) -> StatedRows | None:
             state = _state_within(words)
         if state is not None:
             states[text] = state
+    if {*states.values()} & {"expected", "void"}:  # among states pago is paid, among kinds of rows a payment
+        states = {text: state for text, state in states.items() if folded.get(str(text)) not in _words()["done"]}
     actual = [text for text in named if folded_header(text) in ACTUAL]
     if actual:  # all else is none of it
         states |= {text: "expected" for text in named if text not in actual and text not in states}
