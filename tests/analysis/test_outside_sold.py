@@ -89,14 +89,14 @@ def test_units_that_add_up_to_units_are_no_money(tmp_path: Path, gross: str, ret
     assert tax["spend"].sum() == pytest.approx(-99.10)
 
 
-def test_a_number_beside_its_twin_in_dollars_is_no_money(tmp_path: Path) -> None:
+def test_a_number_beside_the_same_in_dollars_is_no_money(tmp_path: Path) -> None:
     rows = [row.split(",") for row in _SALES]
     lines = [",".join([*row[:2], row[3], row[6]]) for row in rows]
     path = written(tmp_path / "sales.csv", "Date,Currency,Chargebacks,Chargeback (USD)", *lines)
     assert gl.read_table(path, currency="USD").column("Chargebacks").role == "count"
 
 
-def test_an_amount_beside_its_twin_in_dollars_is_money_of_its_row(tmp_path: Path) -> None:
+def test_an_amount_beside_the_same_in_dollars_is_money_of_its_row(tmp_path: Path) -> None:
     rows = ["2026-10-01,USD,20,20.00", "2026-10-01,JPY,3000,20.10", "2026-10-02,USD,7,7.00", "2026-10-02,JPY,1500,10"]
     path = written(tmp_path / "spend.csv", "Date,Currency,Cost,Cost (USD)", *rows)
     assert gl.read_table(path).column("Cost").role == "amount"
@@ -112,3 +112,11 @@ def test_a_slash_between_two_charges_is_no_quotient(tmp_path: Path, header: str)
 def test_a_slash_between_others_is_one(tmp_path: Path, header: str) -> None:
     path = written(tmp_path / "bill.csv", f"Date,{header}", "2026-10-01,1.25", "2026-10-02,3.5", "2026-10-04,9.75")
     assert gl.read_table(path).column(header).role == "rate"
+
+
+def test_what_stands_at_the_end_is_not_added_up(tmp_path: Path) -> None:
+    """A level is the one before and what came since: the sum proves no flow."""
+    rows = ["2026-10-01,100,7,107", "2026-10-02,107,9,116", "2026-10-03,116,4,120", "2026-10-04,120,2,122"]
+    for first, last in (("Followers at start", "Followers at end"), ("Opening", "Closing")):
+        path = written(tmp_path / "channel.csv", f"Date,{first},New followers,{last}", *rows)
+        assert gl.read_table(path).column(last).role in ("stock", "number")

@@ -85,8 +85,9 @@ def join(
     """Return the frame *df* with the columns of *other* added, and a report of what matched.
 
     The table is read by `gl.read_table`, which shows what it means. Several rows of one key become one by the roles of
-    their columns: amounts of one currency and counts are added up, rates weighted, and what has no value together, such
-    as a rank, is refused if *columns* names it or nothing else is there, else left out and reported.
+    their columns: amounts of one currency and counts are added up, rates weighted, levels such as followers have the
+    last of each thing, added up and reported, and what has no value together, such as a rank, is refused if *columns*
+    names it or nothing else is there, else left out and reported.
 
     Names of countries, networks, publishers, formats, platforms, games and campaigns match in any spelling, all other
     keys exactly and as text: "NA" is Namibia, "007" is not "7", the number 1001 is the game "1001". An empty cell of
