@@ -148,11 +148,9 @@ def _levels(table: OutsideTable, column: OutsideColumn, rows: Groups, groups: Gr
         is_last &= ~twice.to_numpy()
     values = column.values.iloc[rows].reset_index(drop=True).where(is_last)
     sums = values.groupby(groups_known).sum(min_count=1).reindex(range(int(groups.max(initial=-1)) + 1))
-    note = (
-        ""
-        if is_last.all() and not Series(groups_known).duplicated().any()
-        else _about_level(table, column, things.names, at[is_last], rows[is_last], groups_known[is_last])
-    )
+    note = ""
+    if len(groups_known) > len(np.unique(groups_known)):
+        note = _about_level(table, column, things.names, at[is_last], rows[is_last], groups_known[is_last])
     return Combined(sums.reset_index(drop=True), None, note)
 
 
@@ -170,11 +168,8 @@ def _about_level(
     older = ""
     if is_older.any() and over:
         first = int(is_older.argmax())
-        thing = " of ".join(repr(str(table.column(name).values.iloc[rows[first]])) for name in over[:1])
-        others = (
-            len(DataFrame({name: table.column(name).values.iloc[rows[is_older]] for name in over}).drop_duplicates())
-            - 1
-        )
+        things = DataFrame({name: table.column(name).values.iloc[rows[is_older]] for name in over})
+        thing, others = repr(", ".join(map(str, things.iloc[0]))), len(things.drop_duplicates()) - 1
         more = f" and {counted(others, 'other')} have" if others else " has"
         older = f"; {thing}{more} none on {last.iloc[first]:%Y-%m-%d}, and the last before counts"
     rule = f"{column.name} is a level, whose rows do not add up: each key has the last{' of each' if over else ''}"
