@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pandas import DataFrame
 
 import gamelens as gl
 from support.outside_files import written
 from support.tidy_frames import tidy_frame
 
 
-def _frame(key: str, *names: str) -> object:
+def _frame(key: str, *names: str) -> DataFrame:
     return tidy_frame("new_users", timestamp=["2026-10-19"] * len(names), **{key: names}, new_users=[100] * len(names))
 
 
