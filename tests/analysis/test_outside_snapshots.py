@@ -133,3 +133,19 @@ def test_a_count_that_is_added_up_over_names_says_so(tmp_path: Path) -> None:
         joined = gl.join(_months("SE"), path, columns=columns, roles={"Date": "day"})
         assert joined.frame["Installs"].tolist() == [40]
         assert any("Installs is added up over Name" in warning for warning in joined.report.warnings)
+
+
+def test_a_snapshot_may_pass_midnight(tmp_path: Path) -> None:
+    rows = [
+        f"2026-10-{day} {time},SE,{app},{likes}"
+        for day, time, app, likes in (
+            ("05", "23:51", "Bubble Farm", 10),
+            ("06", "00:06", "Sky Miner", 3),
+            ("12", "23:50", "Bubble Farm", 12),
+            ("13", "00:05", "Sky Miner", 4),
+        )
+    ]
+    path = written(tmp_path / "store.csv", "crawl_time,Country,App,Likes", *rows)
+    joined = gl.join(_months("SE"), path, columns=["Likes"])
+    assert joined.frame["Likes"].tolist() == [16]
+    assert not any("has none on" in warning for warning in joined.report.warnings)

@@ -15,7 +15,7 @@ from gamelens._text import counted
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, may_be_money, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import concepts_in
-from gamelens.analysis.outside_data.snapshots import last_rows, names_apps, things_of
+from gamelens.analysis.outside_data.snapshots import Things, last_rows, names_apps, things_of
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.total_words import LEXICON
 from gamelens.errors import BadQuery
@@ -150,28 +150,26 @@ def _levels(table: OutsideTable, column: OutsideColumn, rows: Groups, groups: Gr
     sums = values.groupby(groups_known).sum(min_count=1).reindex(range(int(groups.max(initial=-1)) + 1))
     note = ""
     if len(groups_known) > len(np.unique(groups_known)):
-        note = _about_level(table, column, things.names, at[is_last], rows[is_last], groups_known[is_last])
+        note = _about_level(table, column, things, rows[is_last], groups_known[is_last])
     return Combined(sums.reset_index(drop=True), None, note)
 
 
-def _about_level(
-    table: OutsideTable, column: OutsideColumn, names: Sequence[str], at: Series[Any], rows: Groups, groups: Groups
-) -> str:
+def _about_level(table: OutsideTable, column: OutsideColumn, things: Things, rows: Groups, groups: Groups) -> str:
     """Return that a stock has the last of several rows, what it is added up over, and which things have an older last.
 
     *rows* are the last of each thing in each of *groups*.
     """
-    over = [name for name in names if differs(table.column(name), rows, groups)]
+    over = [name for name in things.names if differs(table.column(name), rows, groups)]
     added = f", added up over {', '.join(over)}" if over else ""
-    last = at.dt.floor("D").groupby(groups).transform("max")
-    is_older = (at.dt.floor("D") < last).to_numpy()
+    snapshots = Series(things.snapshots[rows])
+    is_older = (snapshots < snapshots.groupby(groups).transform("max")).to_numpy()
     older = ""
     if is_older.any() and over:
-        first = int(is_older.argmax())
-        things = DataFrame({name: table.column(name).values.iloc[rows[is_older]] for name in over})
-        thing, others = repr(", ".join(map(str, things.iloc[0]))), len(things.drop_duplicates()) - 1
+        names = DataFrame({name: table.column(name).values.iloc[rows[is_older]] for name in over})
+        thing, others = repr(", ".join(map(str, names.iloc[0]))), len(names.drop_duplicates()) - 1
         more = f" and {counted(others, 'other')} have" if others else " has"
-        older = f"; {thing}{more} none on {last.iloc[first]:%Y-%m-%d}, and the last before counts"
+        last = table.starts.iloc[rows[groups == groups[is_older][0]]].max()
+        older = f"; {thing}{more} none on {last:%Y-%m-%d}, and the last before counts"
     rule = f"{column.name} is a level, whose rows do not add up: each key has the last{' of each' if over else ''}"
     return f'{rule}{added}{older}; roles={{"{column.name}": "count"}} adds up all rows'
 

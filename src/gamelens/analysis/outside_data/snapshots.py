@@ -30,10 +30,11 @@ _MOST_SHOWN: Final = 20  # texts that tell charts
 
 
 class Things(NamedTuple):
-    """The columns that tell things apart, the number of each row's thing, and whether charts have them."""
+    """The columns that tell things apart, the number of each row's thing and snapshot, and whether charts have them."""
 
     names: tuple[str, ...]
     codes: NDArray[np.int64]
+    snapshots: NDArray[np.int64]
     has_charts: bool = False
 
 
@@ -97,7 +98,7 @@ def things_of(table: OutsideTable) -> Things:
         several = Series(codes[name]).groupby(_numbered(others)).nunique()
         if not (several > 1).any():
             kept.remove(name)
-    return Things(tuple(kept), _numbered([codes[name] for name in kept], len(table.rows)), bool(charts))
+    return Things(tuple(kept), _numbered([codes[name] for name in kept], len(table.rows)), snapshot, bool(charts))
 
 
 def last_rows(at: Series[Any], groups: NDArray[np.int64], things: NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -108,13 +109,13 @@ def last_rows(at: Series[Any], groups: NDArray[np.int64], things: NDArray[np.int
 
 
 def _snapshots(starts: Series[Any], codes: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the number of the snapshot of each row: those of a run, unless it has one thing twice."""
+    """Return the number of the snapshot of each row, in their order: those of a run, unless it has one thing twice."""
     at = starts.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     order = np.argsort(at, kind="stable")
     numbers = np.empty(len(at), dtype="int64")
     numbers[order] = np.append(0, (np.diff(at[order]) > _WITHIN).cumsum()) if len(at) else 0
     if Series(_numbered([*codes.values(), numbers], len(at))).duplicated().any():
-        return np.asarray(pd.factorize(at)[0], dtype="int64")
+        return np.asarray(pd.factorize(at, sort=True)[0], dtype="int64")
     return numbers
 
 
