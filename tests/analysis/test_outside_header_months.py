@@ -103,3 +103,66 @@ def test_a_sign_in_a_title_is_a_currency(tmp_path: Path) -> None:
     assert table.column("Oct/26 cost").currency == "BRL"
     doubtful = gl.read_table(file(tmp_path, header, ["Spend by network ($)", ""])).column("Oct/26 cost")
     assert 'currency="USD"' in str(doubtful.money_problem)
+
+
+BUDGET = "Channel,Country,{first},{second}"
+BUDGET_ROWS = ("Meta,DE,100,900", "Moloco,FR,50,400", "Unity Ads,FR,20.5,60.25")
+
+
+def budget(tmp_path: Path, first: str, second: str, title: str) -> Path:
+    """Return a table of what was spent in one month and is planned for the next, below a *title* with the year."""
+    return written(tmp_path / "tracker.csv", title, "", BUDGET.format(first=first, second=second), *BUDGET_ROWS)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "title"),
+    [
+        ("Oct actual", "Nov plan", "UA tracker Q4 2026 (EUR)"),
+        ("Ist Okt.", "Plan Nov.", "Mediabudget 2026 in EUR"),
+        ("Gasto octubre", "Previsto noviembre", "Presupuesto 2026 (EUR)"),
+        ("10月 実績", "11月 予算", "広告費 2026年 (EUR)"),
+        ("Факт октябрь", "План ноябрь", "Бюджет 2026, EUR"),
+    ],
+)
+def test_a_month_in_a_header_has_the_year_of_the_title(tmp_path: Path, first: str, second: str, title: str) -> None:
+    path = budget(tmp_path, first, second, title)
+    roles = {first: "cost", second: "cost"}
+    frame = installs("2026-11-01/2026-12-01")
+    with pytest.raises(BadQuery, match="is of 2026-10 by its header"):
+        outside_data.cost_per_install(frame, "country_code", spend=path, amount=first, rate=1.1, roles=roles)
+    with pytest.raises(BadQuery, match="is of 2026-11 by its header"):
+        outside_data.in_dollars(path, second, rate=1.1, days="2026-10", roles=roles)
+    cost = outside_data.cost_per_install(frame, "country_code", spend=path, amount=second, rate=1, roles=roles)
+    assert cost["spend"].sum() == pytest.approx(1360.25)
+    warnings = gl.join(frame, path, on={"country_code": "Country"}, roles=roles).report.warnings
+    said = next(warning for warning in warnings if "has no days" in warning)
+    assert f"{first} is of 2026-10 and {second} of 2026-11 by their headers" in said
+    assert 'days="2026-10"' in said
+
+
+@pytest.mark.parametrize("header", ["May cost", "Set cost", "Out cost"])
+def test_a_word_that_may_be_a_month_is_none_alone(tmp_path: Path, header: str) -> None:
+    path = budget(tmp_path, header, "Clicks", "UA tracker 2026")
+    frame = installs("2026-10-01/2026-11-01")
+    cost = outside_data.cost_per_install(frame, "country_code", spend=path, amount=header, currency="USD")
+    assert cost["spend"].sum() == pytest.approx(170.5)
+
+
+def test_without_a_year_a_month_says_nothing(tmp_path: Path) -> None:
+    path = budget(tmp_path, "Oct cost", "Nov cost", "UA tracker")
+    frame = installs("2026-11-01/2026-12-01")
+    cost = outside_data.cost_per_install(frame, "country_code", spend=path, amount="Oct cost", currency="USD")
+    assert cost["spend"].sum() == pytest.approx(170.5)
+
+
+@pytest.mark.parametrize(("first", "second"), [("Oct actual", "Nov plan"), ("Ist Okt.", "Plan Nov.")])
+def test_a_scale_leaves_a_plan_one(tmp_path: Path, first: str, second: str) -> None:
+    path = budget(tmp_path, first, second, "UA tracker Q4 2026, all figures in k EUR")
+    roles = {name: {"role": "amount", "scale": 1000} for name in (first, second)}
+    table = gl.read_table(path, roles=roles)
+    assert table.in_words()[second] == "planned amount, EUR"
+    assert table.in_words()[first] == "amount, EUR"
+    with pytest.warns(UserWarning, match=f"{second} is a planned amount"):
+        outside_data.cost_per_install(
+            installs("2026-11-01/2026-12-01"), "country_code", spend=path, amount=second, rate=1.1, roles=roles
+        )

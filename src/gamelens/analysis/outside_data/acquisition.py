@@ -32,6 +32,7 @@ from gamelens.analysis.outside_data.join_keys import NOBODY, PUBLISHER, On, pair
 from gamelens.analysis.outside_data.match_report import COUNTS_PART, Joined, MatchReport
 from gamelens.analysis.outside_data.outside_table import (
     KNOWN_UNTIL,
+    MODIFIERS,
     OutsideColumn,
     OutsideTable,
     check_wholes,
@@ -884,6 +885,8 @@ def _beside_costs(
     table, column = _spent(read_table(cost, **reading), amount)
     has_one_bucket = "timestamp" not in frame or frame["timestamp"].nunique() <= 1
     check_month(table, column, Receipt.of(frame.attrs).interval if has_one_bucket else None)
+    if column.concept in MODIFIERS:
+        emit_warning(f"{column.name} is a {column.concept} amount by its header, and may not be what was spent")
     pairs = pairs_of(on, frame, table)
     _check_split(frame, by, table, pairs)
     told_apart = [name for name in dict.fromkeys(("timestamp", *pairs)) if name in frame]

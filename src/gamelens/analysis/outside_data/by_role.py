@@ -11,9 +11,11 @@ from msgspec import UNSET
 from numpy.typing import NDArray
 from pandas import DataFrame, Series
 
+from gamelens._text import counted
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable, may_be_money, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import concepts_in
+from gamelens.analysis.outside_data.snapshots import Things, last_rows, names_apps, things_of
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
 from gamelens.analysis.outside_data.words.total_words import LEXICON
 from gamelens.errors import BadQuery
@@ -42,10 +44,11 @@ _EQUAL: Final = frozenset({"distinct", "number", "cumulative", "stock"})
 
 
 class Combined(NamedTuple):
-    """A column with one value for each key, and the currency of each."""
+    """A column with one value for each key, the currency of each, and what a report says of it."""
 
     values: Series[Any]
     currencies: Series[Any] | None = None
+    note: str = ""
 
 
 def by_role(
@@ -90,28 +93,42 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
     values = column.values.iloc[rows].reset_index(drop=True)
     if column.role != "count":
         _check_one_kind(table, column, rows, groups)
+    if column.role == "rank":
+        _check_one_app(table, column, values, rows, groups)
     if how is not None:
         if how not in _HOWS.get(column.role, frozenset()):
             rule = f"is not possible for {column.name}, a {column.role}"
             rule += f': roles={{"{column.name}": "rank"}} says that it is a rank' if how == "best" else ""
             raise BadQuery("how", how, rule, sorted(_HOWS.get(column.role, ())))
+        if column.role == "stock" and how == "last" and table.period is not None:
+            return _levels(table, column, rows, groups)
         if column.role in _OF_A_DAY:
             values, rows, groups = _of_days(column, values, table, rows, groups)
         elif how == "last" and column.role in _ONE_A_DAY:
             _check_one_last(table, column, values, rows, groups)
         return Combined(_chosen(values, how, table, rows, groups), _one_currency(column, rows, groups))
     _check_one_kind(table, column, rows, groups)
+    return _of_role(table, column, values, rows, groups)
+
+
+def _of_role(table: OutsideTable, column: OutsideColumn, values: Series[Any], rows: Groups, groups: Groups) -> Combined:
+    """Return *column* with one value for each of *groups*, as its role says.
+
+    Raises:
+        BadQuery: its role does not say how.
+    """
     if column.role in ("amount", "count"):
         return Combined(_sums(values, groups), _one_currency(column, rows, groups))
     if column.role not in _EQUAL and (_same_in(values, groups)):
         return Combined(_firsts(values, groups), _one_currency(column, rows, groups))
     if column.role in ("rate", "price") and column.weight is not None:
         return Combined(_weighted(table, column, column.weight, rows, groups), _one_currency(column, rows, groups))
-    if column.role in ("cumulative", "stock") and table.period is not None:
+    if column.role == "stock" and table.period is not None:
+        return _levels(table, column, rows, groups)
+    if column.role == "cumulative" and table.period is not None:
         at = table.starts.iloc[rows].reset_index(drop=True)
         is_last = (at == at.groupby(groups).transform("max")).to_numpy()
-        if column.role == "cumulative":
-            _check_no_parts_of_days(table, column, values[is_last], rows[is_last], groups[is_last])
+        _check_no_parts_of_days(table, column, values[is_last], rows[is_last], groups[is_last])
         _one_currency(column, rows, groups)
         return Combined(_sums(values.where(is_last), groups), None)
     if column.role == "stock" and table.vendor is not None and table.periods.problem is None:
@@ -119,14 +136,91 @@ def _combined(table: OutsideTable, column: OutsideColumn, how: str | None, rows:
     raise _refusal(table, column, values, rows, groups)
 
 
+def _levels(table: OutsideTable, column: OutsideColumn, rows: Groups, groups: Groups) -> Combined:
+    """Return a stock with the last value of each thing in each key, added up over the things of a key."""
+    _one_currency(column, rows, groups)
+    known = column.values.iloc[rows].notna().to_numpy()
+    rows, groups_known = rows[known], groups[known]
+    at, things = table.starts.iloc[rows].reset_index(drop=True), things_of(table)
+    is_last = last_rows(at, groups_known, things.codes[rows])
+    if things.has_charts:  # an app stands in several, and has its level once
+        twice = DataFrame({"group": groups_known, "thing": things.codes[rows], "is_last": is_last}).duplicated()
+        is_last &= ~twice.to_numpy()
+    values = column.values.iloc[rows].reset_index(drop=True).where(is_last)
+    sums = values.groupby(groups_known).sum(min_count=1).reindex(range(int(groups.max(initial=-1)) + 1))
+    note = ""
+    if len(groups_known) > len(np.unique(groups_known)):
+        note = _about_level(table, column, things, rows[is_last], groups_known[is_last])
+    return Combined(sums.reset_index(drop=True), None, note)
+
+
+def _about_level(table: OutsideTable, column: OutsideColumn, things: Things, rows: Groups, groups: Groups) -> str:
+    """Return that a stock has the last of several rows, what it is added up over, and which things have an older last.
+
+    *rows* are the last of each thing in each of *groups*.
+    """
+    over = [name for name in things.names if differs(table.column(name), rows, groups)]
+    added = f", added up over {', '.join(over)}" if over else ""
+    snapshots = Series(things.snapshots[rows])
+    is_older = (snapshots < snapshots.groupby(groups).transform("max")).to_numpy()
+    older = ""
+    if is_older.any() and over:
+        names = DataFrame({name: table.column(name).values.iloc[rows[is_older]] for name in over})
+        thing, others = repr(", ".join(map(str, names.iloc[0]))), len(names.drop_duplicates()) - 1
+        more = f" and {counted(others, 'other')} have" if others else " has"
+        last = table.starts.iloc[rows[groups == groups[is_older][0]]].max()
+        older = f"; {thing}{more} none on {last:%Y-%m-%d}, and the last before counts"
+    rule = f"{column.name} is a level, whose rows do not add up: each key has the last{' of each' if over else ''}"
+    return f'{rule}{added}{older}; roles={{"{column.name}": "count"}} adds up all rows'
+
+
+def differs(column: OutsideColumn, rows: Groups, groups: Groups) -> bool:
+    """Return whether *rows* of one of *groups* have several values of *column*."""
+    return not _same_in(column.values.iloc[rows].reset_index(drop=True), groups)
+
+
+def _check_one_app(
+    table: OutsideTable, column: OutsideColumn, values: Series[Any], rows: Groups, groups: Groups
+) -> None:
+    """Raise `BadQuery` if the rows of a key are ranks of several apps, none of which is chosen."""
+    for apps in [other for other in table.columns if names_apps(other) and other.name not in table.counted]:
+        names = apps.values.astype("object").iloc[rows].reset_index(drop=True)
+        ranked = (values.notna() & names.notna()).to_numpy()
+        codes = Series(pd.factorize(names[ranked])[0])
+        unlike = (codes != codes.groupby(groups[ranked]).transform("first")).to_numpy()
+        if not unlike.any():
+            continue
+        other = int(unlike.argmax())
+        first = int((groups[ranked] == groups[ranked][other]).argmax())
+        pair = [names[ranked].iloc[place] for place in (first, other)]
+        where = " and ".join(str(table.rows[rows[ranked][place]]) for place in (first, other))
+        rule = f"is a rank, and one key has {pair[0]!r} and {pair[1]!r} of {apps.name} (rows {where}): choose one, "
+        others = [name for name in apps.values.dropna().unique() if name != pair[0]]
+        if len(others) <= _MOST_NAMED:
+            rule += f"leave_out={ {apps.name: others}!r} leaves the rows of {pair[0]!r} alone"
+        else:
+            rule += f'pass a frame of it, table[table["{apps.name}"] == {pair[0]!r}]'
+        rule += f', and over days how={{"{column.name}": "best"}}, "mean" or "last"; '
+        raise BadQuery(column.name, UNSET, f"{rule}leave_out={ {apps.name: []}!r} takes all as one")
+
+
 def _of_days(
     column: OutsideColumn, values: Series[Any], table: OutsideTable, rows: Groups, groups: Groups
 ) -> tuple[Series[Any], Groups, Groups]:
-    """Return a stock with one value for each key and day, added up over what the rows of a day differ in."""
+    """Return a stock with one value for each key and day, added up over what the rows of a day differ in.
+
+    Of several times of a day each thing has its last.
+    """
     _one_currency(column, rows, groups)
     at = table.starts.iloc[rows].reset_index(drop=True)
     if at.isna().all():
         return values, rows, groups
+    if column.role == "stock":
+        days = at.dt.floor("D")
+        of_days = np.asarray(DataFrame({"group": groups, "at": days}).groupby(["group", "at"], dropna=False).ngroup())
+        is_last = last_rows(at, of_days, things_of(table).codes[rows]) | at.isna().to_numpy()
+        values, at = values[is_last].reset_index(drop=True), days[is_last].reset_index(drop=True)
+        rows, groups = rows[is_last], groups[is_last]
     day = DataFrame({"group": groups, "at": at}).groupby(["group", "at"], sort=False, dropna=False).ngroup()
     first = ~day.duplicated().to_numpy()
     return _sums(values, np.asarray(day, dtype="int64")), rows[first], groups[first]

@@ -15,9 +15,9 @@ from pandas import DataFrame, Series
 from pandas.api.types import is_bool_dtype, is_datetime64_any_dtype, is_integer_dtype
 
 from gamelens.analysis.ads.canonical_names import canonical_name
-from gamelens.analysis.outside_data.by_role import by_role
+from gamelens.analysis.outside_data.by_role import Combined, by_role, differs
 from gamelens.analysis.outside_data.calendars import of_each_day
-from gamelens.analysis.outside_data.join_keys import NOBODY, On, left_key, pairs_of, right_key
+from gamelens.analysis.outside_data.join_keys import NOBODY, On, left_key, merged_names, pairs_of, right_key
 from gamelens.analysis.outside_data.match_report import (
     Joined,
     MatchReport,
@@ -34,6 +34,7 @@ from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideT
 from gamelens.analysis.outside_data.read_table import read_table
 from gamelens.analysis.outside_data.roles import KEYS, MEASURES, TIMES
 from gamelens.analysis.outside_data.row_periods import periods_of_column
+from gamelens.analysis.outside_data.snapshots import names_apps
 from gamelens.analysis.outside_data.time_buckets import buckets_of
 from gamelens.analysis.tidy_frames import warn_of_mixture
 from gamelens.errors import BadQuery
@@ -84,8 +85,9 @@ def join(
     """Return the frame *df* with the columns of *other* added, and a report of what matched.
 
     The table is read by `gl.read_table`, which shows what it means. Several rows of one key become one by the roles of
-    their columns: amounts of one currency and counts are added up, rates weighted, and what has no value together, such
-    as a rank, is refused if *columns* names it or nothing else is there, else left out and reported.
+    their columns: amounts of one currency and counts are added up, rates weighted, levels such as followers have the
+    last of each thing, added up and reported, and what has no value together, such as a rank, is refused if *columns*
+    names it or nothing else is there, else left out and reported.
 
     Names of countries, networks, publishers, formats, platforms, games and campaigns match in any spelling, all other
     keys exactly and as text: "NA" is Namibia, "007" is not "7", the number 1001 is the game "1001". An empty cell of
@@ -214,9 +216,12 @@ def _right(
     if is_refused and not is_first.all():
         raise _repeated_key_error(kept, group, table)
     group = group.reindex(of_rows.index, fill_value=_NO_MATCH)
+    notes += merged_names(table, pairs, keys, group)
     usual = [name for name in table.grid.columns if name not in pairs.values()]  # no publisher that a vendor implies
     brought = usual if columns is None else [*columns]
     combined, problems = by_role(table, brought, np.asarray(group, dtype="int64"), int(is_first.sum()))
+    notes += [found.note for found in combined.values() if found.note]
+    notes += _added_up_over(table, combined, np.asarray(group, dtype="int64"), brought)
     notes += _left_out(table, combined, problems, group, columns)
     notes += _of_one_country(df, pairs, [name for name in brought if name in combined])
     values: dict[str, Series[Any]] = {}
@@ -284,6 +289,22 @@ def _about_column(column: OutsideColumn, known: Set[str], *, is_converted: bool)
     if column.money_problem is not None and is_said:
         notes.append(f"{column.name} {column.money_problem.rule}")
     return notes
+
+
+def _added_up_over(
+    table: OutsideTable, combined: Mapping[str, Combined], group: NDArray[np.int64], brought: Sequence[str]
+) -> list[str]:
+    """Return a note on counts that are added up over the names of apps, where no other note says it."""
+    counts = [name for name in combined if table.column(name).role == "count"]
+    said = {name for name in brought if table.column(name).role == "app"}
+    rows = np.flatnonzero(group >= 0)
+    over = [
+        column.name
+        for column in table.columns
+        if counts and names_apps(column) and column.name not in said and differs(column, rows, group[rows])
+    ]
+    is_one = len(counts) == 1
+    return [f"{', '.join(counts)} {'is' if is_one else 'are'} added up over {', '.join(over)}"] if over else []
 
 
 def _left_out(

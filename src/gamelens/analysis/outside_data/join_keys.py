@@ -22,8 +22,10 @@ from pandas.api.types import is_datetime64_any_dtype, is_float_dtype, is_integer
 
 from gamelens.analysis.ads.canonical_names import NameKind, bare_name, canonical_name, says_nothing
 from gamelens.analysis.outside_data.outside_table import OutsideTable
-from gamelens.analysis.outside_data.roles import MEASURES, Role
+from gamelens.analysis.outside_data.roles import CHANNELS, MEASURES, Role
 from gamelens.analysis.outside_data.row_periods import step_of_days
+from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.total_words import LEXICON
 from gamelens.errors import BadQuery
 
 On = str | Sequence[str] | Mapping[str, str]
@@ -45,6 +47,7 @@ _KEYS: Final[dict[str, tuple[Role, NameKind | None]]] = {  # the role that means
 _CODE: Final = re.compile(r"(?i)[a-z]{2}")
 _CODE_OF_THREE: Final = re.compile(r"(?i)[a-z]{3}")
 _FEWEST_CODES: Final = 3
+_MOST_MERGED: Final = 6  # names that a note has
 _GENERAL_WORDS: Final = frozenset({"ads", "ad", "int", "network", "media", "marketing", "mobile", "the"})
 _ORGANIC_WORDS: Final = (
     r"organi[ck]\w*(?: (?:installs?|users?|traffic))?|orgánic\w*|orgânic\w*|органик\w*|自然|自然量|オーガニック|오가닉"
@@ -215,6 +218,7 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
     targets: list[str | None] = []
     unknown: list[str] = []
     nameless: list[str] = []
+    channels = _channels_of_creators(table, texts) if field == PUBLISHER else frozenset()
     has_three_letters = known is not None and field == "country_code" and _have_three_letters(texts)
     for text in texts:
         target = _named(text, table.names)
@@ -229,7 +233,7 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
                 raise BadQuery(name, text, f"is a code of two letters where those of other rows have three: {step}")
             targets.append(None)
             nameless.append(text)
-        elif known is None or (found := known.find(text)) is None:
+        elif known is None or text in channels or (found := known.find(text)) is None:
             code = canonical_name(text, "country") if known and _KEYS[field][1] == "country" else None
             if field == PUBLISHER and _ORGANIC.fullmatch(text.strip()):
                 targets.append(None)
@@ -243,6 +247,42 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
     targets.append(NOBODY if field == PUBLISHER else None)
     keys = Series(np.array(targets, dtype=object)[codes], dtype="object")
     return MatchedNames(keys.where(keys.notna(), None).astype("str"), tuple(unknown), tuple(nameless))
+
+
+def _channels_of_creators(table: OutsideTable, texts: Sequence[str]) -> frozenset[str]:
+    """Return which *texts* are sites where the creators of a table post, and no networks that show ads."""
+    called = any_phrase(map(folded_header, LEXICON["creator"]["words"]))
+    for column in table.of_role("text", "identifier", "campaign", "network", "app"):
+        names = [str(name) for name in column.values.dropna().unique()]
+        handles = sum(name.startswith("@") for name in names)
+        if called.search(folded_header(column.name)) or 0 < len(names) <= 2 * handles:
+            return frozenset(text for text in texts if folded_header(text) in CHANNELS)
+    return frozenset()
+
+
+def merged_names(
+    table: OutsideTable, pairs: Mapping[str, str], keys: Mapping[str, Series[Any]], group: Series[Any]
+) -> list[str]:
+    """Return a note on different names of a column of *table* that became one name in one of the groups of its rows.
+
+    Spellings of one name, and what the argument `names` says, are not remarked on.
+    """
+    notes = []
+    for name, column in pairs.items():
+        if name not in _KEYS or is_datetime64_any_dtype(keys[name]):
+            continue
+        texts = table.column(column).values.astype("object")
+        rows = DataFrame({"group": group, "text": texts, "name": keys[name]})
+        rows = rows[(group >= 0) & texts.notna() & rows["name"].notna() & (rows["name"] != NOBODY)]
+        rows = rows[~rows["text"].map(lambda text: _named(str(text), table.names) is not UNSET).astype(bool)]
+        rows["spelling"] = rows["text"].map(lambda text: _folded(str(text)))
+        rows = rows.drop_duplicates(["group", "spelling"])
+        several = rows[rows.duplicated("group", keep=False)]
+        for target, found in several.groupby("name", sort=False)["text"]:
+            listed = [*dict.fromkeys(map(str, found))]
+            more = ", ..." if len(listed) > _MOST_MERGED else ""
+            notes.append(f"{', '.join(listed[:_MOST_MERGED])}{more} of {column} are added up as {target}")
+    return notes
 
 
 def _have_three_letters(texts: Sequence[str]) -> bool:

@@ -16,6 +16,7 @@ from gamelens._scales import format_number
 from gamelens._text import counted, one_line
 from gamelens.analysis.ads.canonical_names import canonical_name
 from gamelens.analysis.outside_data import time_buckets
+from gamelens.analysis.outside_data.header_months import months_in_words
 from gamelens.analysis.outside_data.outside_table import KNOWN_UNTIL, OutsideTable
 from gamelens.analysis.outside_data.row_periods import step_of_name
 from gamelens.analysis.tidy_frames import queried_metrics
@@ -242,6 +243,8 @@ def without_days(df: DataFrame, table: OutsideTable) -> list[str]:
     if not are_days or table.period is not None or table.periods.problem or not table.of_role("amount", "count"):
         return []
     rule = f"{table.source} has no days: its numbers stand beside the days of the frame"
+    if months := months_in_words(table):
+        return [f"{rule}; {months}"]
     first = Series(df["timestamp"]).min()
     of_month = "" if pd.isna(first) else f', such as days="{first:%Y-%m}" if all are of that month'
     step = step_of_name(table.source) or f"days= of gl.read_table names them{of_month}"

@@ -131,7 +131,7 @@ _WEEK_ENDING: Final = re.compile(
     r"|tydzien (?:do|konczacy)|week (?:tot|t / m)|vecka till|uge til|uke til|tyden do|hafta (?:sonu|bitis)"
     r"|неделя (?:по|до)|тиждень до|週末日|周截止|주 종료)(?!\w)"
 )
-_CHANNELS: Final = frozenset(
+CHANNELS: Final = frozenset(
     {
         "twitch", "youtube", "you tube", "youtube shorts", "tiktok", "tik tok", "instagram", "ig", "facebook", "kick",
         "twitter", "x", "x twitter", "snapchat", "discord", "reddit", "bilibili", "b站", "douyin", "抖音", "快手",
@@ -416,6 +416,11 @@ class ColumnCells:
         return any(currencies_in(_OF_FORMAT.sub(" ", form)) for form in forms)
 
     @property
+    def has_currency(self) -> bool:
+        """Whether its header, its cells or their format name a currency."""
+        return bool(currencies_in(self.name, is_header=True)) or self.has_units or self.has_money_format
+
+    @property
     def is_whole(self) -> bool:
         """Whether all its numbers are whole."""
         if self.is_typed:
@@ -548,7 +553,7 @@ class ColumnCells:
         """Whether some of its names are sites with videos and posts, such as Twitch, and none is a platform."""
         named = self.named[:_TRIED]
         folded = {folded_header(text) for text in named}
-        return bool(folded & _CHANNELS) and all(canonical_name(text, "platform") is None for text in named)
+        return bool(folded & CHANNELS) and all(canonical_name(text, "platform") is None for text in named)
 
     @property
     def are_currencies(self) -> bool:
@@ -725,13 +730,20 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
         found = found[1:]  # number of installs
     if len(found) > 1 and found[0][1] == "amount" and found[1][0].name in _COUNTED_THINGS:
         found = found[1:] if _AMOUNT_OF.match(outer, found[0][2]) else found  # amount of installs
+    yield from _meanings_of_phrases(outer, found)
+    yield from _money_by_unit(header, whole)
+
+
+def _meanings_of_phrases(outer: str, found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:
+    """Yield what each phrase *found* in a header says, the one that tells most first."""
     is_head_first = len(found) > 1 and _HEAD_FIRST.search(outer, found[0][2])
     for concept, phrase, at in found if is_head_first else reversed(found):
         if concept.role in SUMMANDS and not is_explained(outer[at + len(phrase) :], phrase, concept.role):
             continue
+        if phrase == "sold" and at:  # bundles sold; in Romanian a balance begins with it
+            concept = lexicon()["units sold"]
         if concept.role != "modifier":
             yield Meaning(concept.role, Evidence(concept.role, "header", phrase), concept.name, concept.of)
-    yield from _money_by_unit(header, whole)
 
 
 def _no_measures(whole: str) -> Iterator[Meaning]:
@@ -883,6 +895,8 @@ def _rates(header: str, outer: str, found: Sequence[tuple[Concept, str, int]], i
             is_named = any(concept.role in KEYS | TIMES for concept, _, _ in concepts_in(thing))
             is_sure |= bool(thing and not is_named and (money or per[0] == "basina"))
         is_between = bool(before and after) and per[0] not in _ONLY_OF_MANY
+        if per[0] == "/" and {concept.name for concept in (*before, *after)} == {"charge"}:
+            is_between = False  # VAT/Tax: two words for one amount
         if is_sure or is_between or is_by_other:
             factor = 1000.0 if is_of_many or _THOUSAND.search(behind) else 1.0
             names = (before[0].name if before else "", after[0].name if after else "")
@@ -928,6 +942,16 @@ def is_no_money(header: str) -> bool:
     """Return whether a header names numbers that are no money, such as ratings, followers, minutes and 件数."""
     folded = folded_header(BRACKETS.sub(" ", header))
     return _no_money().search(folded) is not None or _COUNT_AT_END.search(folded) is not None
+
+
+def is_snapshot_header(header: str) -> bool:
+    """Return whether a header says when something was looked at, such as scraped at."""
+    return _snapshots().search(folded_header(header)) is not None
+
+
+@cache
+def _snapshots() -> re.Pattern[str]:
+    return any_phrase(map(folded_header, LEXICON["snapshot"]["words"]))
 
 
 @cache

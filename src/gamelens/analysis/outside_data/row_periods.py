@@ -30,6 +30,7 @@ from gamelens.analysis.outside_data.roles import (
     Meaning,
     concepts_in,
     groups_of,
+    is_snapshot_header,
 )
 from gamelens.analysis.outside_data.rolling_windows import overlap, windows_of
 from gamelens.analysis.outside_data.words.header_words import folded_header
@@ -187,7 +188,8 @@ def _periods_of_rows(
         rule += f'roles={{"{days[0]}": "{role}"}} makes both the period of a row, '
         return _none(grid, BadQuery(days[0], UNSET, rule + f'roles={{"{days[0]}": "text"}} takes {known} alone'))
     if days:
-        periods = of_column(days[0], meanings[days[0]], cells[days[0]], grid)
+        is_fetched = is_snapshot_header(days[0]) and not any(known.role in SUMMANDS for known in meanings.values())
+        periods = of_column(days[0], meanings[days[0]], cells[days[0]], grid, is_day=is_fetched)
         is_asked = any(meaning.role in MEASURES for meaning in meanings.values()) and days[0] not in answered
         problem = _ranges_over_days(days[0], periods, meanings, cells, grid) if is_asked else None
         return periods if problem is None else _none(grid, problem)

@@ -44,7 +44,7 @@ from gamelens.analysis.outside_data.currency_evidence import (
 from gamelens.analysis.outside_data.header_months import with_month_problems
 from gamelens.analysis.outside_data.outside_table import HAS_MONEY, OutsideColumn, OutsideTable, money_roles
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight, Written, fitting_formula, places_of
-from gamelens.analysis.outside_data.related_amounts import with_related_amounts
+from gamelens.analysis.outside_data.related_amounts import with_related_amounts, with_related_counts
 from gamelens.analysis.outside_data.roles import (
     KEYS,
     MEASURED,
@@ -112,6 +112,7 @@ from gamelens.analysis.outside_data.rows.total_columns import with_total_columns
 from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_down, find_totals, note_of
 from gamelens.analysis.outside_data.shape.reshaping import reshaped
 from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
+from gamelens.analysis.outside_data.snapshots import are_charts, with_levels
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
@@ -120,7 +121,7 @@ from gamelens.analysis.outside_data.values_of_conversions import (
     with_currency_of_account,
     with_values_of_conversions,
 )
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.money_units import (
     NO_DECIMALS,
     NO_HUNDREDTHS,
@@ -130,7 +131,7 @@ from gamelens.analysis.outside_data.words.money_units import (
     multiple_of_rupees,
     unit_in,
 )
-from gamelens.analysis.outside_data.words.total_words import ACTUAL, AVERAGE_AT_ONE_END, LEXICON
+from gamelens.analysis.outside_data.words.total_words import ACTUAL, AVERAGE_AT_ONE_END
 from gamelens.errors import BadQuery
 from gamelens.wire.dimensions import DIMENSIONS
 
@@ -228,6 +229,7 @@ class _Looked:
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
         meanings = with_values_of_conversions(meanings, self.cells)
         meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
+        meanings = with_levels(with_related_counts(meanings, self.cells), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
@@ -376,12 +378,30 @@ def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
                 np.append(column_cells.numbers.values(mark), np.nan)[column_cells.codes]
                 for mark in column_cells.numbers.fitting
             ]
-        sums = [(float(read[-1]), float(np.nansum(read[:-1]))) for read in readings]
+        units = _units_of_rows(name, looked)
+        if units[-1] is None and len({*units[:-1]} - {None}) > 1:  # of no currency, above rows of several
+            continue
+        is_alike = np.array([units[-1] is None or unit in (None, units[-1]) for unit in units[:-1]], dtype=bool)
+        sums = [(float(read[-1]), float(np.nansum(read[:-1][is_alike]))) for read in readings]
         stated, rest = sums[0] if sums else (np.nan, np.nan)
         if sums and all(abs(last - of_rows) > _ROUNDING_OF_TOTALS * abs(last) for last, of_rows in sums):
             rule = f"{name}: the total of {looked.grid.rows_text(left_out)} is {stated:,.10g}"
-            notes.append(f"{rule}, its rows add up to {rest:,.10g}")
+            alike = "" if is_alike.all() else f" in {units[-1]}"
+            notes.append(f"{rule}, its rows{alike} add up to {rest:,.10g}")
     return notes
+
+
+def _units_of_rows(name: str, looked: _Looked) -> list[str | None]:
+    """Return the currency beside each number of a column, or by the only column of codes, as it is written."""
+    column_cells = looked.cells[name]
+    if column_cells.has_units:
+        units = [str(unit) or None for unit in column_cells.numbers.units]
+        return [*map([*units, None].__getitem__, column_cells.codes)]
+    codes = [other for other, known in looked.meanings.items() if known.role == "currency"]
+    if len(codes) != 1 or looked.meanings[name].role != "amount" or column_cells.has_currency:
+        return [None] * len(column_cells.codes)
+    texts: list[str | None] = [*looked.cells[codes[0]].texts, None]
+    return [*map(texts.__getitem__, looked.cells[codes[0]].codes)]
 
 
 def _release_numbers(looked: _Looked) -> None:
@@ -590,7 +610,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         windows = {**proven_windows(numbers, last_days, meanings, cells), **windows}
     overlapping = window_problems(windows, periods.column or None, last_days, meanings, cells, looked.counted)
     columns = [replace(column, problem=column.problem or overlapping.get(column.name)) for column in columns]
-    columns = with_month_problems(with_ledger_problems(columns, grid.source), periods)
+    columns = with_month_problems(with_ledger_problems(columns, grid.source), periods, grid)
     publisher = vendor.table.get("publisher") if vendor else None
     columns += _of_all_rows("network", "publisher", given, columns, grid, known=publisher, vendor=vendor)
     columns += _of_all_rows("country", "country", given, columns, grid)
@@ -605,6 +625,7 @@ def _table_of_cells(looked: _Looked, given: Mapping[str, Any]) -> OutsideTable:
         notes=(
             *grid.notes,
             *_notes_on_days(periods, grid, meanings),
+            *_notes_on_zone(vendor, periods),
             *([until] if (until := unfinished_period(periods, grid, columns)) else []),
             *notes,
             *_notes_on_counts(columns, doubtful, given),
@@ -665,6 +686,13 @@ def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]
         none = "no column says its days, and the day of a line may be when it was written"
         notes.append(f"{none if has_line else 'no column and no line says its days'}: {step}")
     return notes
+
+
+def _notes_on_zone(vendor: Vendor | None, periods: Periods) -> list[str]:
+    """Return whose days those of a vendor are, where it is a zone with a name and not UTC."""
+    zone = vendor.table.get("zone", "") if vendor else ""
+    is_other = "/" in zone and periods.length in ("day", "time")
+    return [f"days are those of {zone}, and a frame has days of UTC"] if is_other else []
 
 
 def _may_lack_decimals(numbers: WrittenNumbers, money: OfMoney) -> bool:
@@ -866,7 +894,8 @@ def _meaning(
 ) -> Meaning:
     """Return the first meaning that the cells do not contradict."""
     if stated is not None:
-        return stated
+        is_plan = "scale" in stated.details and not stated.concept and _plan_or_actual(column_cells.name) == "planned"
+        return replace(stated, concept="planned") if is_plan and stated.role == "amount" else stated
     from_vendor = vendor.meaning_of(column_cells.name) if vendor else None
     dimension: list[Meaning] = []
     if column_cells.name in DIMENSIONS and column_cells.name not in (
@@ -881,6 +910,7 @@ def _meaning(
             "exchange_rate", Evidence("exchange_rate", vendor.name if vendor else "header", column_cells.name)
         )
     may_be_quotes = not column_cells.is_typed and len(column_cells.distinct) <= MOST_SERIES and column_cells.has_units
+    may_be_quotes &= not any(meaning.role == "amount" for meaning in header_meanings(column_cells.name))
     if may_be_quotes and are_quotes(column_cells.texts):
         return Meaning("text", Evidence("text", "cells", column_cells.example))  # 1 USD, 100 JPY: what a bank quotes
     of_header = [*dimension, *header_meanings(column_cells.name)]
@@ -1369,15 +1399,6 @@ def _with_units(columns: Sequence[OutsideColumn], meanings: Mapping[str, Meaning
     return [
         replace(column, kinds=units[column.name]) if units.get(column.name) in several else column for column in columns
     ]
-
-
-def are_charts(column: OutsideColumn) -> bool:
-    """Return whether a column of texts names the charts of a store, which each have their ranks."""
-    texts = [str(text) for text in column.values.dropna().unique()[:_MOST_SHOWN]]
-    words = [*LEXICON["chart"]["words"]]
-    is_called = any_phrase(map(folded_header, words)).search(folded_header(column.name)) is not None
-    of_charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))
-    return is_called or all(of_charts.search(folded_header(text)) for text in texts)
 
 
 def _of_one_unit(

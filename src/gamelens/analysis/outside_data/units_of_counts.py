@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from gamelens.analysis.files.currency_names import currencies_in
 from gamelens.analysis.outside_data.roles import MEASURED, ColumnCells, Evidence, Meaning
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header, is_eastern
 from gamelens.analysis.outside_data.words.total_words import LEXICON
@@ -61,21 +60,13 @@ def _counted_in(unit: str, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         meaning, folded = meanings[name], folded_header(name)
         is_bare = meaning.role == "amount" and meaning.concept == "money"
         is_number = meaning.role in ("count", "number", "distinct") or is_bare
-        if not is_number or _is_of_money(cells[name]) or not (is_called or name in beside):
+        if not is_number or cells[name].has_currency or not (is_called or name in beside):
             continue
         is_quantity = _pattern("quantity").search(folded) is not None
         if is_quantity or (is_bare and has_money and name == before) or (meaning.role == "number" and name == before):
             shared = {*folded.split()} & {*folded_header(unit).split()} - _GENERAL
             ranked.append((not shared, not is_quantity, name != before, name))
     return min(ranked)[-1] if ranked else None
-
-
-def _is_of_money(column_cells: ColumnCells) -> bool:
-    return (
-        bool(currencies_in(column_cells.name, is_header=True))
-        or column_cells.has_units
-        or column_cells.has_money_format
-    )
 
 
 def _folded(word: str) -> str:

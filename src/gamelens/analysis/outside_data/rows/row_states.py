@@ -105,6 +105,7 @@ _ORDINARY: Final = frozenset(
 """Words that are names of other things as well, such as of events: they count below a header of states alone."""
 _WORDS_OF_NAMES: Final = frozenset({"report", "budget", "balance", "provision", "kurs", "difference", "differences"})
 """Words of labels that may also be part of a name, such as report design."""
+_MOVES: Final = frozenset({"payment", "payout"})  # words of a flag for what is paid that never mean paid themselves
 _MARKS: Final = " :–—-()[]\"'*.!?"
 _NO_MONEY: Final = ", which may be no money spent or earned"
 _REASONS: Final[Mapping[str, str]] = {
@@ -761,6 +762,9 @@ def _of_texts(name: str, texts: Sequence[str]) -> StatedRows | None:
             state = _state_within(words)
         if state is not None:
             states[text] = state
+    if {*states.values()} & {"expected", "void"}:  # among states pago is paid, among kinds of rows a payment
+        paid = _words()["done"] - _MOVES
+        states = {text: state for text, state in states.items() if folded.get(str(text)) not in paid}
     actual = [text for text in named if folded_header(text) in ACTUAL]
     if actual:  # all else is none of it
         states |= {text: "expected" for text in named if text not in actual and text not in states}
