@@ -58,10 +58,11 @@ from gamelens.analysis.outside_data.rows.debits_and_credits import ledger_sides
 from gamelens.analysis.outside_data.rows.running_totals import running_total
 from gamelens.analysis.outside_data.rows.tax_bases import other_basis
 from gamelens.analysis.outside_data.time_buckets import buckets_of, uncovered_buckets
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.money_units import NO_DECIMALS
 from gamelens.analysis.outside_data.words.tax_words import bare_words
-from gamelens.analysis.outside_data.words.total_words import LEXICON, TOTAL_AT_ONE_END
+from gamelens.analysis.outside_data.words.topics import topic_pattern
+from gamelens.analysis.outside_data.words.total_words import TOTAL_AT_ONE_END
 from gamelens.analysis.over_days import FEWEST_DAYS, day_numbers, over_days
 from gamelens.analysis.tidy_frames import (
     column_of,
@@ -778,7 +779,7 @@ def cost_column(
 def sold(table: OutsideTable) -> list[str]:
     """Return the columns that only a list of sales has, [] if it is none: buyers and orders, or two of its charges."""
     headers = {column.name: folded_header(column.name) for column in table.columns}
-    sure, likely = (any_phrase(map(folded_header, LEXICON[name]["words"])) for name in ("sale", "sale_or_bill"))
+    sure, likely = map(topic_pattern, ("sale", "sale_or_bill"))
     found = [name for name, header in headers.items() if sure.search(header)]
     others = [name for name, header in headers.items() if name not in found and likely.search(header)]
     return [*found, *others] if found and len(found) + len(others) > 1 else []

@@ -16,8 +16,8 @@ from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideT
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Weight
 from gamelens.analysis.outside_data.roles import concepts_in
 from gamelens.analysis.outside_data.snapshots import Things, last_rows, names_apps, things_of
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
-from gamelens.analysis.outside_data.words.total_words import LEXICON
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.topics import topic_pattern
 from gamelens.errors import BadQuery
 
 Groups = NDArray[np.int64]
@@ -417,7 +417,7 @@ def _refusal(table: OutsideTable, column: OutsideColumn, values: Series[Any], ro
 def is_of_ranks(table: OutsideTable) -> bool:
     """Return whether the name of a file, or a line beside the table, says that its numbers are ranks."""
     said = [folded_header(text) for text in (table.source.rpartition(".")[0], *table.grid.above)]
-    charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))
+    charts = topic_pattern("chart_name")
     return any(charts.search(text) or any(known.name == "rank" for known, _, _ in concepts_in(text)) for text in said)
 
 

@@ -24,8 +24,8 @@ from gamelens.analysis.ads.canonical_names import NameKind, bare_name, canonical
 from gamelens.analysis.outside_data.outside_table import OutsideTable
 from gamelens.analysis.outside_data.roles import CHANNELS, MEASURES, Role
 from gamelens.analysis.outside_data.row_periods import step_of_days
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
-from gamelens.analysis.outside_data.words.total_words import LEXICON
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.topics import topic_pattern
 from gamelens.errors import BadQuery
 
 On = str | Sequence[str] | Mapping[str, str]
@@ -251,11 +251,10 @@ def right_key(table: OutsideTable, name: str, left: Series[Any], field: str, *, 
 
 def _channels_of_creators(table: OutsideTable, texts: Sequence[str]) -> frozenset[str]:
     """Return which *texts* are sites where the creators of a table post, and no networks that show ads."""
-    called = any_phrase(map(folded_header, LEXICON["creator"]["words"]))
     for column in table.of_role("text", "identifier", "campaign", "network", "app"):
         names = [str(name) for name in column.values.dropna().unique()]
         handles = sum(name.startswith("@") for name in names)
-        if called.search(folded_header(column.name)) or 0 < len(names) <= 2 * handles:
+        if topic_pattern("creator").search(folded_header(column.name)) or 0 < len(names) <= 2 * handles:
             return frozenset(text for text in texts if folded_header(text) in CHANNELS)
     return frozenset()
 

@@ -34,6 +34,7 @@ from gamelens.analysis.outside_data.stated_years import days_beside
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header, is_eastern
 from gamelens.analysis.outside_data.words.money_units import without_rupees, without_unit
 from gamelens.analysis.outside_data.words.tax_words import without_tax
+from gamelens.analysis.outside_data.words.topics import topic_pattern
 from gamelens.analysis.outside_data.words.total_words import (
     AVERAGE,
     AVERAGE_AT_ONE_END,
@@ -941,22 +942,12 @@ def is_of_any_kind(header: str) -> bool:
 def is_no_money(header: str) -> bool:
     """Return whether a header names numbers that are no money, such as ratings, followers, minutes and 件数."""
     folded = folded_header(BRACKETS.sub(" ", header))
-    return _no_money().search(folded) is not None or _COUNT_AT_END.search(folded) is not None
+    return topic_pattern("no_money").search(folded) is not None or _COUNT_AT_END.search(folded) is not None
 
 
 def is_snapshot_header(header: str) -> bool:
     """Return whether a header says when something was looked at, such as scraped at."""
-    return _snapshots().search(folded_header(header)) is not None
-
-
-@cache
-def _snapshots() -> re.Pattern[str]:
-    return any_phrase(map(folded_header, LEXICON["snapshot"]["words"]))
-
-
-@cache
-def _no_money() -> re.Pattern[str]:
-    return any_phrase(map(folded_header, LEXICON["no_money"]["words"]))
+    return topic_pattern("snapshot").search(folded_header(header)) is not None
 
 
 def is_kind_header(header: str) -> bool:

@@ -5,7 +5,6 @@ Rows of snapshots do not add up over time, and one snapshot may take minutes: ea
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -18,7 +17,8 @@ from pandas import DataFrame, Series
 
 from gamelens.analysis.outside_data.outside_table import OutsideColumn, OutsideTable
 from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Evidence, Meaning, is_snapshot_header
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.header_words import folded_header
+from gamelens.analysis.outside_data.words.topics import topic_pattern
 from gamelens.analysis.outside_data.words.total_words import LEXICON
 
 _BALANCE_OR_SALES: Final = "sold"
@@ -58,9 +58,9 @@ def with_levels(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells
             found[name] = replace(known, role="count", concept="sold") if is_count else known
         if known.role not in ("count", "number") or not cells[name].is_whole:
             continue
-        words = _pattern("standing").search(folded)
+        words = topic_pattern("standing").search(folded)
         is_level = (words is not None and (has_rank or is_fetched)) or (is_fetched and known.role == "count")
-        if is_level and not _pattern("gained").search(folded) and not cells[name].is_percent:
+        if is_level and not topic_pattern("gained").search(folded) and not cells[name].is_percent:
             said = Evidence("stock", "its snapshots", words[0] if words else times[0])
             found[name] = Meaning("stock", said, "stock")
     return found
@@ -74,10 +74,8 @@ def names_apps(column: OutsideColumn) -> bool:
 def are_charts(column: OutsideColumn) -> bool:
     """Return whether a column of texts names the charts of a store, which each have their ranks."""
     texts = [str(text) for text in column.values.dropna().unique()[:_MOST_SHOWN]]
-    words = [*LEXICON["chart"]["words"]]
-    is_called = any_phrase(map(folded_header, words)).search(folded_header(column.name)) is not None
-    of_charts = any_phrase(map(folded_header, LEXICON["chart_name"]["words"]))
-    return is_called or all(of_charts.search(folded_header(text)) for text in texts)
+    is_called = topic_pattern("chart").search(folded_header(column.name)) is not None
+    return is_called or all(topic_pattern("chart_name").search(folded_header(text)) for text in texts)
 
 
 def things_of(table: OutsideTable) -> Things:
@@ -130,8 +128,3 @@ def _numbered(codes: Sequence[NDArray[Any]], rows: int = 0) -> NDArray[np.int64]
 @cache
 def _called() -> frozenset[str]:
     return frozenset(folded_header(word) for word in LEXICON["app_called"]["words"])
-
-
-@cache
-def _pattern(topic: str) -> re.Pattern[str]:
-    return any_phrase(map(folded_header, LEXICON[topic]["words"]))

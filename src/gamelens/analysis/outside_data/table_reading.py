@@ -234,6 +234,14 @@ class _Looked:
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
 
+def _saying(looked: _Looked, **more: Any) -> _Looked:
+    """Return *looked* with *more*, which changes none of its cells: what they mean is not found out again."""
+    result = replace(looked, **more)
+    known = {name: value for name, value in vars(looked).items() if name in ("cells", "meanings")}
+    vars(result).update(known)  # as cached_property keeps them
+    return result
+
+
 def _with_numbers_in_ones(meanings: dict[str, Meaning], grid: Grid) -> dict[str, Meaning]:
     """Return *meanings* with a scale of 1 for columns that a table was read from before, whatever their header says.
 
@@ -274,10 +282,10 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
     if is_short(looked.grid):  # while its taxes are there, which its totals add up
         document = document_sums(looked.grid, looked.meanings, looked.cells)
     sums = document.mask
-    looked = replace(looked, below=document.below)
+    looked = _saying(looked, below=document.below)
     if leave:
         if is_short(looked.grid):
-            looked = replace(looked, doubtful=_doubtful_texts(looked, document))
+            looked = _saying(looked, doubtful=_doubtful_texts(looked, document))
         marked = _with_hidden_rows(looked.grid) if HIDDEN in leave else looked.grid
         mask, left_notes = left_out(leave, marked)
         left = marked.filtered(~mask, *left_notes)
@@ -302,7 +310,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
             notes = [*found.notes, note_of(found.mask, looked.grid), *_differing_total(looked, found.mask)]
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *notes))
         elif found.notes:
-            looked = replace(looked, grid=replace(looked.grid, notes=(*looked.grid.notes, *found.notes)))
+            looked = _saying(looked, grid=replace(looked.grid, notes=(*looked.grid.notes, *found.notes)))
     _release_numbers(looked)
     looked = _without_merged_cells(looked)
     table = _table_of_cells(looked, given)
@@ -467,7 +475,7 @@ def _without_repeated_rows(
     is_one = repeated.sum() == 1
     have = "has the cells of an earlier row and counts" if is_one else "have the cells of earlier rows and count"
     note = f'{grid.rows_text(repeated)} {have}; repeats="skip" leaves {"it" if is_one else "them"} out'
-    return replace(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
+    return _saying(looked, grid=replace(grid, notes=(*grid.notes, note))), {}
 
 
 def _without_superseded_rows(looked: _Looked, repeats: str | None) -> tuple[_Looked, Mapping[str, BadQuery]] | None:

@@ -9,7 +9,8 @@ from functools import cache
 from typing import Final
 
 from gamelens.analysis.outside_data.roles import MEASURED, ColumnCells, Evidence, Meaning
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header, is_eastern
+from gamelens.analysis.outside_data.words.header_words import folded_header, is_eastern
+from gamelens.analysis.outside_data.words.topics import topic_pattern
 from gamelens.analysis.outside_data.words.total_words import LEXICON
 
 _WORD: Final = re.compile(r"[^\W\d_]?[^\W\d_A-Z]+|[^\W\d_]+")  # Write, Request, Units
@@ -39,7 +40,7 @@ def _are_units(column_cells: ColumnCells) -> bool:
     """
     if column_cells.is_typed or not 0 < len(column_cells.distinct) <= _MOST_TEXTS:
         return False
-    is_called = _pattern("unit_header").search(folded_header(column_cells.name)) is not None
+    is_called = topic_pattern("unit_header").search(folded_header(column_cells.name)) is not None
     units = 0
     for text in column_cells.named:
         words = [_folded(word) for word in _WORD.findall(text)]
@@ -53,7 +54,7 @@ def _counted_in(unit: str, meanings: Mapping[str, Meaning], cells: Mapping[str, 
     names = [*meanings]
     before = names[names.index(unit) - 1] if names.index(unit) else ""
     beside = {before, *names[names.index(unit) + 1 :][:1]}
-    is_called = _pattern("unit_header").search(folded_header(unit)) is not None
+    is_called = topic_pattern("unit_header").search(folded_header(unit)) is not None
     has_money = sum(known.role in ("amount", "price") for known in meanings.values()) > 1
     ranked = []
     for name in names:
@@ -62,7 +63,7 @@ def _counted_in(unit: str, meanings: Mapping[str, Meaning], cells: Mapping[str, 
         is_number = meaning.role in ("count", "number", "distinct") or is_bare
         if not is_number or cells[name].has_currency or not (is_called or name in beside):
             continue
-        is_quantity = _pattern("quantity").search(folded) is not None
+        is_quantity = topic_pattern("quantity").search(folded) is not None
         if is_quantity or (is_bare and has_money and name == before) or (meaning.role == "number" and name == before):
             shared = {*folded.split()} & {*folded_header(unit).split()} - _GENERAL
             ranked.append((not shared, not is_quantity, name != before, name))
@@ -77,8 +78,3 @@ def _folded(word: str) -> str:
 @cache
 def _unit_words() -> frozenset[str]:
     return frozenset(_folded(word) for word in LEXICON["unit"]["words"])
-
-
-@cache
-def _pattern(topic: str) -> re.Pattern[str]:
-    return any_phrase(map(folded_header, LEXICON[topic]["words"]))

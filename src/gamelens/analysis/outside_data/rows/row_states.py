@@ -602,6 +602,11 @@ def _is_owed(text: str | Literal[True]) -> bool:
 
 
 @cache
+def _void() -> re.Pattern[str]:
+    return any_phrase(_words()["void"])
+
+
+@cache
 def _charge() -> re.Pattern[str]:
     return any_phrase(_words()["charge"])
 
@@ -697,7 +702,7 @@ def _may_tell_states(meaning: Meaning, column_cells: ColumnCells) -> bool:
 
 def is_void_header(header: str) -> bool:
     """Return whether a header counts what does not count, such as rejected installs."""
-    return any_phrase(_words()["void"]).search(_stem(folded_header(header))) is not None
+    return _void().search(_stem(folded_header(header))) is not None
 
 
 def is_state_header(header: str) -> bool:

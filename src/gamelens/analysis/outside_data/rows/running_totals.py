@@ -191,6 +191,8 @@ def _is_sum_so_far(totals: Floats, amounts: Floats, number: NDArray[np.int32]) -
     for step in (1, -1):
         rows = np.flatnonzero(known)[::step]
         first = rows[:_FIRST_ROWS]
+        if abs(amounts[rows[0]] - totals[rows[0]]) > _ROUNDED + 1e-9 * abs(totals[rows[0]]):
+            continue
         for some in (first, rows):  # of nearly all columns the first rows differ
             so_far = Series(amounts[some]).groupby(number[some]).cumsum().to_numpy()
             is_alike = np.abs(so_far - totals[some]) <= _ROUNDED + 1e-9 * np.abs(totals[some])

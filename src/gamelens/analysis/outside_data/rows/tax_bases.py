@@ -19,8 +19,9 @@ from msgspec import UNSET
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.roles import KEYS, TIMES, ColumnCells, Meaning, concepts_in
 from gamelens.analysis.outside_data.rows.row_states import NAMED_BY_HEADER, rows_with, yes_and_no
-from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.tax_words import bare_words, basis_pattern, candidates, tax_words
+from gamelens.analysis.outside_data.words.topics import topic_pattern
 from gamelens.errors import BadQuery
 
 Basis = Literal["gross", "net", "none"]
@@ -124,7 +125,7 @@ def _is_money(column: OutsideColumn) -> bool:
 
 
 def _is_tax(header: str) -> bool:
-    return any_phrase(tax_words("name")).search(folded_header(header)) is not None and basis_of(header) is None
+    return topic_pattern("tax_name").search(folded_header(header)) is not None and basis_of(header) is None
 
 
 def _adds_up(whole: OutsideColumn, parts: Sequence[OutsideColumn]) -> bool:
@@ -185,7 +186,7 @@ def _is_free(header: str) -> bool:
         concept.role in KEYS or (concept.name == "description" and phrase not in NAMED_BY_HEADER)
         for concept, phrase, _ in known
     ]
-    return not any(is_named) or any_phrase(tax_words("name")).search(folded_header(header.lower())) is not None
+    return not any(is_named) or topic_pattern("tax_name").search(folded_header(header.lower())) is not None
 
 
 def _may_have(distinct: Any) -> bool:
