@@ -258,7 +258,9 @@ def _country(text: str) -> str | None:
     if _INITIALS.fullmatch(text.strip()):  # R.-U. is not the code of Russia
         letters = re.sub(r"\W", "", text).casefold()
         return _OF_INITIALS.get(letters)
-    found = names.get(folded_country(text)) or _narrower_place(text) or names.get(folded_country(text.partition("(")[0]))
+    found = (
+        names.get(folded_country(text)) or _narrower_place(text) or names.get(folded_country(text.partition("(")[0]))
+    )
     found = found or (names.get(folded_country(part[1] or part[2])) if (part := _OF_CHINA.fullmatch(text)) else None)
     if found:
         return found

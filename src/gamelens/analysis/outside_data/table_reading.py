@@ -34,11 +34,13 @@ from gamelens.analysis.outside_data.bank_rates.quoted_rates import (
     without_names_of_currencies,
 )
 from gamelens.analysis.outside_data.currency_evidence import (
+    OF_CODES,
     OfMoney,
     columns_of_codes,
     currencies_of_column,
     currency_beside,
     multiple_problem,
+    only_for,
     with_proven_currencies,
 )
 from gamelens.analysis.outside_data.header_months import with_month_problems
@@ -730,15 +732,20 @@ def _stated_currencies(
 ) -> dict[str, OfMoney]:
     """Return the amounts whose currency the table states, where it does not state the currency of another.
 
-    One currency for all then holds for the others: $5 beside €5.
+    One currency for all then holds for the others: $5 beside €5. A rate is another if the table contradicts itself.
     """
     money = {
         name: currencies_of_column(name, meaning, looked.cells, looked.grid, codes, None)
         for name, meaning in amounts.items()
-        if meaning.role in HAS_MONEY
     }
-    stated = {name: found for name, found in money.items() if found.problem is None and found.currencies is not None}
-    return stated if len(stated) < len(money) else {}
+    others = {name for name, found in money.items() if found.problem is not None and found.currencies is not None}
+    others |= {name for name, meaning in amounts.items() if meaning.role in HAS_MONEY}
+    stated = {
+        name: found
+        for name, found in money.items()
+        if name in others and found.problem is None and found.currencies is not None
+    }
+    return stated if len(stated) < len(others) else {}
 
 
 def _notes_on_currencies(
@@ -750,12 +757,16 @@ def _notes_on_currencies(
         if found.currency is None or found.evidence[0].where != "the argument":
             continue
         said = currencies_of_column(name, amounts[name], looked.cells, looked.grid, codes, None)
-        if said.problem is None and said.currency not in (None, found.currency):
+        codes_said = [] if said.currencies is None else sorted(map(str, said.currencies.dropna().unique()))
+        if said.problem is None and codes_said not in ([], [found.currency]):
             evidence = said.evidence[0]
             where = f"{evidence.where} ({evidence.quote})" if evidence.quote else evidence.where
-            notes.append(
-                f"{name} is taken in {found.currency}, as currency= says, and is in {said.currency} by {where}"
+            note = (
+                f"{name} is taken in {found.currency}, as currency= says, and is in {', '.join(codes_said)} by {where}"
             )
+            if len(codes_said) > 1 and evidence.where == OF_CODES:
+                note += f": {only_for(name, evidence.quote)} takes each row in its own"
+            notes.append(note)
     return notes
 
 
