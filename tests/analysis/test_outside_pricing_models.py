@@ -68,3 +68,22 @@ def test_money_of_a_pricing_model_is_added_up(tmp_path: Path, header: str) -> No
 def test_a_rate_beside_a_word_of_money_stays_one(tmp_path: Path, header: str) -> None:
     path = written(tmp_path / "ads.csv", f"Date;Impressions;{header}", *ROWS)
     assert gl.read_table(path).columns[2].role == "rate"
+
+
+@pytest.mark.parametrize("header", ["CPM cost (EUR)", "Costo CPM (EUR)", "Umsatz CPM (EUR)", "Доход CPM (EUR)"])
+def test_the_numerator_of_another_rate_is_no_average(tmp_path: Path, header: str) -> None:
+    rows = ("2026-10-01;12000;48.20;4.02", "2026-10-01;9000;31.75;3.53", "2026-10-02;15500;66.10;4.26")
+    path = written(tmp_path / "ads.csv", f"Date;Impressions;{header};eCPM (EUR)", *rows)
+    column = gl.read_table(path).columns[2]
+    assert column.role == "amount"
+    assert "eCPM (EUR) = 1,000 * " in str(column.evidence[0])
+    assert gl.join(FRAME, path, columns=[column.name]).frame[column.name].tolist() == pytest.approx([79.95, 66.1])
+
+
+@pytest.mark.parametrize(
+    ("total", "role"), [("Total;37200;148.50;2.10", "amount"), ("Total;37200;3.99;2.10", "rate"), ("", "rate")]
+)
+def test_what_a_total_adds_up_is_no_average(tmp_path: Path, total: str, role: str) -> None:
+    rows = ("2026-10-01;12000;48.50;0.7", "2026-10-02;9700;33.75;0.7", "2026-10-03;15500;66.25;0.7")
+    path = written(tmp_path / "ads.csv", "Date;Impressions;CPI cost (EUR);Index", *rows, *([total] if total else []))
+    assert gl.read_table(path).columns[2].role == role

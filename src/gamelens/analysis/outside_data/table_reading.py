@@ -120,7 +120,9 @@ from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
 from gamelens.analysis.outside_data.values_of_conversions import (
     BY_NAMES,
+    money_beside_rate,
     with_currency_of_account,
+    with_numerators_of_rates,
     with_values_of_conversions,
 )
 from gamelens.analysis.outside_data.words.header_words import folded_header
@@ -178,6 +180,7 @@ _ROUNDED: Final = 0.006  # of a rate of 1 and more, or of its unit below
 _OF_ADS: Final = frozenset({"installs", "impressions", "clicks"})
 _FEWEST_RANKED: Final = 5  # rows that tell a cost from the price of one
 _GROWS: Final = 0.7  # correlation of ranks
+_FEWEST_SUMMED: Final = 3  # rows
 _ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -229,7 +232,7 @@ class _Looked:
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
-        meanings = with_values_of_conversions(meanings, self.cells)
+        meanings = with_values_of_conversions(with_numerators_of_rates(meanings, self.cells), self.cells)
         meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
         meanings = with_levels(with_related_counts(meanings, self.cells), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
@@ -301,6 +304,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         if found.rule:
             problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
+            looked = replace(looked, stated={**_money_in_total(looked, found.mask), **looked.stated})
             notes = [*found.notes, note_of(found.mask, looked.grid), *_differing_total(looked, found.mask)]
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *notes))
         elif found.notes:
@@ -365,6 +369,28 @@ def _totals_of_all_headers(looked: _Looked, found: TotalRows) -> TotalRows:
     numbers = summands_of(looked.meanings, looked.cells).values()
     is_empty = np.logical_and.reduce([np.isnan(values) for values in numbers]) if numbers else found.mask
     return found._replace(mask=found.mask | (is_empty & np.isin(looked.grid.rows, looked.grid.rows[found.mask])))
+
+
+def _money_in_total(looked: _Looked, left_out: NDArray[np.bool_]) -> dict[str, Meaning]:
+    """Return the columns with a word of money that are rates by another word, and that a single total adds up."""
+    found: dict[str, Meaning] = {}
+    if left_out.sum() != 1:
+        return found
+    for name, known in looked.meanings.items():
+        money, column_cells = money_beside_rate(name, known), looked.cells[name]
+        if money is None or not column_cells.may_be_number:
+            continue
+        readings = [column_cells.likely_numbers]
+        if not column_cells.is_typed:
+            marks = column_cells.numbers.fitting
+            readings = [np.append(column_cells.numbers.values(mark), np.nan)[column_cells.codes] for mark in marks]
+        for values in readings:
+            total, rest = float(values[left_out][0]), values[~left_out & ~np.isnan(values)]
+            is_sum = len(rest) >= _FEWEST_SUMMED and abs(total - rest.sum()) <= _ROUNDING_OF_TOTALS * abs(total)
+            if is_sum and total > rest.max():
+                evidence = Evidence("amount", "its total", looked.grid.rows_text(left_out))
+                found[name] = Meaning("amount", evidence, money, None, known.details)
+    return found
 
 
 def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
