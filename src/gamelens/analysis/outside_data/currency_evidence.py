@@ -487,9 +487,9 @@ def _codes_shown(codes: Sequence[str]) -> str:
     return ", ".join(codes[:_MOST_CODES]) + (", ..." if len(codes) > _MOST_CODES else "")
 
 
-def only_for(name: str, said: str) -> str:
+def only_for(name: str, currency: str) -> str:
     """Return the argument that says the currency of one column, and leaves the others as they are."""
-    return f'currency={{"{name}": "{said}"}}'
+    return f'currency={{"{name}": "{currency}"}}'
 
 
 def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> BadQuery:

@@ -71,7 +71,7 @@ def with_numerators_of_rates(meanings: Mapping[str, Meaning], cells: Mapping[str
         if (money := money_beside_rate(name, meanings[name])) is None:
             continue
         tried = product([rate for rate in rates if rate != name], counts[:_MOST_TRIED], (1.0, 1000.0))
-        proof = next((of for of in tried if _is_for_each(name, of, cells)), None)
+        proof = next((quotient for quotient in tried if _is_for_each(name, quotient, cells)), None)
         if proof is not None:
             rate, count, factor = proof
             evidence = Evidence("amount", "its cells", f"{rate} = {ColumnQuotient(name, count, factor)}")
@@ -89,10 +89,10 @@ def money_beside_rate(name: str, known: Meaning) -> str | None:
     return next((concept.name for concept in concepts if concept.name in ("cost", "income")), None)
 
 
-def _is_for_each(name: str, of: tuple[str, str, float], cells: Mapping[str, ColumnCells]) -> bool:
+def _is_for_each(name: str, quotient: tuple[str, str, float], cells: Mapping[str, ColumnCells]) -> bool:
     """Return whether a rate is a factor times the column *name* for each of a count, in every row."""
-    rate, above, count = (_written(cells[column]) for column in (of[0], name, of[1]))
-    return count.values.nunique() >= _FEWEST_VALUES and fits(rate, above, count, of[2])
+    rate, above, count = (_written(cells[column]) for column in (quotient[0], name, quotient[1]))
+    return count.values.nunique() >= _FEWEST_VALUES and fits(rate, above, count, quotient[2])
 
 
 def _add_numerator(
