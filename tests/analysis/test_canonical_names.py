@@ -252,3 +252,39 @@ def test_a_title_names_countries(text: str, codes: list[str]) -> None:
 def test_initials_of_a_country_are_no_code(text: str, code: str | None) -> None:
     """Royaume-Uni is not Russia; what a name says of China is no part of it."""
     assert canonical_name(text, "country") == code
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("China (Hong Kong)", "HK"),
+        ("China (Taiwan)", "TW"),
+        ("China [Macao]", "MO"),
+        ("China (HK)", "HK"),
+        ("China, Hong Kong SAR", "HK"),
+        ("China - Hong Kong", "HK"),
+        ("Hong Kong SAR, China", "HK"),
+        ("Taiwan (China)", "TW"),
+        ("United States (Puerto Rico)", "PR"),
+        ("US - Puerto Rico", "PR"),
+        ("Estados Unidos (Guam)", "GU"),
+        ("France (Réunion)", "RE"),
+        ("Frankreich – Martinique", "MQ"),
+        ("Dänemark (Grönland)", "GL"),
+        ("Royaume-Uni (Jersey)", "JE"),
+        ("Нидерланды (Аруба)", "AW"),
+        ("中国（香港）", "HK"),
+        ("Korea (South)", "KR"),
+        ("Congo (Kinshasa)", "CD"),
+        ("Germany (DE)", "DE"),
+        ("Switzerland (FR)", "CH"),
+        ("United States (USD)", "US"),
+        ("US - United States", "US"),
+        ("Netherlands (the)", "NL"),
+        ("US, PR", None),
+        ("Australia, New Zealand", None),
+    ],
+)
+def test_a_place_within_another_is_the_narrower_one(text: str, code: str | None) -> None:
+    """Brackets that name a place with a code of its own are no remark on the name before them."""
+    assert canonical_name(text, "country") == code

@@ -588,8 +588,10 @@ def test_columns_of_codes_that_differ_are_both_proposed(tmp_path: Path) -> None:
     rows = ["2026-11-01,EUR,USD,10", "2026-11-02,USD,USD,20"]
     path = tmp_path / "etl.csv"
     path.write_text("\n".join(["date,account currency,billing currency,cost", *rows, ""]), encoding="utf-8")
-    with pytest.raises(BadQuery, match='currency="account currency" or currency="billing currency"'):
+    said = 'currency={"cost": "account currency"} or currency={"cost": "billing currency"}'
+    with pytest.raises(BadQuery, match=said):
         outside_data.in_dollars(path)
+    assert outside_data.in_dollars(path, currency={"cost": "billing currency"})["spend"].sum() == 30
     for named, spent in (("account currency", 31), ("billing currency", 30)):
         assert outside_data.in_dollars(path, currency=named, rate={"EUR": 1.1})["spend"].sum() == spent
 

@@ -53,6 +53,24 @@ _INITIALS: Final = re.compile(r"[^\W\d_]\W+[^\W\d_]\W*")
 _OF_INITIALS: Final = {"us": "US", "uk": "GB", "ru": "GB", "nz": "NZ"}
 """Countries by the initials of their names in several languages: Royaume-Uni, Reino Unido, Regno Unito."""
 _OF_CHINA: Final = re.compile(r"中[国國](.+)|(.+), China")
+_TWO_PLACES: Final = re.compile(
+    r"\s*(?P<first>[^()\[\]（）【】]*[^\s()\[\]（）【】])\s*[(\[（【](?P<inner>[^()\[\]（）【】]+)[)\]）】]\s*"
+    r"|\s*(?P<before>.{4,}?)\s*(?:,|，|\s[-–—]\s)\s*(?P<behind>.{4,})|\s*(?P<code>[A-Z]{2,3})\s+[-–—]\s+(?P<name>.{4,})"
+)
+"""Two names: one in brackets, behind a comma or behind a dash. Codes with a comma between them are a list."""
+_TERRITORIES: Final = {
+    "CN": "HK MO TW",
+    "US": "AS GU MP PR UM VI",
+    "FR": "BL GF GP MF MQ NC PF PM RE TF WF YT",
+    "GB": "AI BM FK GG GI GS IM IO JE KY MS PN SH TC VG",
+    "NL": "AW BQ CW SX",
+    "DK": "FO GL",
+    "NO": "BV SJ",
+    "FI": "AX",
+    "AU": "CC CX HM NF",
+    "NZ": "CK NU TK",
+}
+"""Places with a code of their own that lists also write within another, whoever is right about that."""
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
 """Letters of scripts without spaces: Thai, Lao, Burmese, Khmer, kana and Chinese characters."""
 _MOST_WORDS: Final = 4
@@ -240,12 +258,22 @@ def _country(text: str) -> str | None:
     if _INITIALS.fullmatch(text.strip()):  # R.-U. is not the code of Russia
         letters = re.sub(r"\W", "", text).casefold()
         return _OF_INITIALS.get(letters)
-    found = names.get(folded_country(text)) or names.get(folded_country(text.partition("(")[0]))
+    found = (
+        names.get(folded_country(text)) or _narrower_place(text) or names.get(folded_country(text.partition("(")[0]))
+    )
     found = found or (names.get(folded_country(part[1] or part[2])) if (part := _OF_CHINA.fullmatch(text)) else None)
     if found:
         return found
     match = _CODE.fullmatch(text.strip())
     return names.get((match[1] or match[2]).casefold()) if match else None
+
+
+def _narrower_place(text: str) -> str | None:
+    """Return the one of two places in *text* that lies within the other: China (Hong Kong) is Hong Kong."""
+    match = _TWO_PLACES.fullmatch(text)
+    codes = [_countries().get(folded_country(part), "") for part in match.groups() if part] if match else []
+    pairs = zip(codes, reversed(codes), strict=True)
+    return next((inner for outer, inner in pairs if inner in _TERRITORIES.get(outer, "").split() and inner), None)
 
 
 def _adapter_parts(text: str) -> list[str]:

@@ -123,7 +123,7 @@ def in_dollars(
     rate: Rate = None,
     *,
     to: str = "spend",
-    currency: str | None = None,
+    currency: str | Mapping[str, str] | None = None,
     **reading: Any,
 ) -> DataFrame:
     """Return the frame with column *amount* in US dollars as *to* (float64, USD).
@@ -141,8 +141,9 @@ def in_dollars(
             (`"eurofxref-hist.csv"`), or numbers and columns by currency: `{"EUR": "usd_per_eur"}`. US dollars need
             none; None is for amounts that are all in US dollars.
         to: the name of the new column.
-        currency: the column with the currency of each amount (ISO 4217). By default the one that `gl.join` added beside
-            the amounts, if it is there. Without any, all amounts are in the currency of *rate*, or in US dollars.
+        currency: the column with the currency of each amount (ISO 4217), by column if they differ. By default the one
+            that `gl.join` added beside the amounts, if it is there. Without any, all amounts are in the currency of
+            *rate*, or in US dollars.
         reading: how an outside table is read, as in `gl.read_table`.
 
     Raises:
@@ -153,6 +154,8 @@ def in_dollars(
         return _with_dollars_of_rows(read_table(frame, currency=currency, **reading), amount, rate, to)
     if amount is None:
         raise BadQuery("amount", UNSET, "must name the column of amounts", [*map(str, frame.columns)])
+    if isinstance(currency, Mapping):
+        currency = currency.get(amount)
     if currency is None and amount + CURRENCY in frame:
         currency = amount + CURRENCY
     is_file = is_rates_file(rate, [*map(str, frame.columns)])
@@ -594,7 +597,7 @@ def roas(
     on: Mapping[str, str] | None = None,
     amount: str | None = None,
     rate: Rate = None,
-    currency: str | None = None,
+    currency: str | Mapping[str, str] | None = None,
     fold: bool = True,
     ages: Sequence[int] = (0, 1, 3, 7, 14, 28),
     reaching: int = 0,
@@ -619,7 +622,8 @@ def roas(
         amount: the column of costs. By default the only one.
         rate: US dollars for one unit, or by currency, `{"EUR": 1.08}`, or a table of rates by day or its path. US
             dollars need none.
-        currency: the currency of the amounts, or the column that has it, if the file does not tell.
+        currency: the currency of the amounts, or the column that has it, if the file does not tell; by column if
+            they differ.
         fold: whether names match in any spelling.
         ages: days since install.
         reaching: the age that every cohort counted must have reached.

@@ -86,7 +86,7 @@ _CODE_IN_NAME: Final = re.compile(r"(?<![A-Za-z])[A-Z]{3}(?![A-Za-z])")
 _ROUNDED: Final = 0.0051
 _FEWEST_ROWS: Final = 3
 _MOST_CODES: Final = 3  # that are shown
-_OF_CODES: Final = "the column of codes"
+OF_CODES: Final = "the column of codes"
 _LONG_BEGINNING: Final = 6  # letters of a compound word that two headers share
 _GENERAL: Final = frozenset({"currency", "code", "iso", "account", "the", "of", "in"})
 
@@ -335,7 +335,7 @@ def _of_codes(columns: Sequence[str], cells: Mapping[str, ColumnCells]) -> list[
         codes = cells[column].codes
         rows = np.where((codes >= 0) & known[codes], codes, -1) if len(known) else codes
         codes_said = sorted({code for said in says for code in said})
-        found.append(Witness(Evidence(_codes_shown(codes_said), _OF_CODES, column), says, rows))
+        found.append(Witness(Evidence(_codes_shown(codes_said), OF_CODES, column), says, rows))
     return found
 
 
@@ -487,6 +487,11 @@ def _codes_shown(codes: Sequence[str]) -> str:
     return ", ".join(codes[:_MOST_CODES]) + (", ..." if len(codes) > _MOST_CODES else "")
 
 
+def only_for(name: str, currency: str) -> str:
+    """Return the argument that says the currency of one column, and leaves the others as they are."""
+    return f'currency={{"{name}": "{currency}"}}'
+
+
 def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> BadQuery:
     first, said = says[0]
     other, differs = next((pair for pair in says[1:] if not pair[1] & said), says[-1])
@@ -495,10 +500,10 @@ def _contradiction(name: str, says: Sequence[tuple[Witness, Currencies]]) -> Bad
         for witness, codes in ((first, said), (other, differs))
     ]
     right = [
-        f'currency="{witness.evidence.quote if witness.evidence.where == _OF_CODES else next(iter(codes))}"'
+        only_for(name, witness.evidence.quote if witness.evidence.where == OF_CODES else next(iter(codes)))
         for witness, codes in ((first, said), (other, differs))
-        if len(codes) == 1 or witness.evidence.where == _OF_CODES
-    ] or ['currency="..."']
+        if len(codes) == 1 or witness.evidence.where == OF_CODES
+    ] or [only_for(name, "...")]
     return BadQuery(name, UNSET, f"is {' and '.join(parts)}: pass currency= with the right one, {' or '.join(right)}")
 
 

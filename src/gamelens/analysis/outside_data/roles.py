@@ -95,6 +95,21 @@ _MEAN: Final = re.compile(
     r" media(?!\w)|(?<!\w)medias? (?:de|di|da|do|del|della|dei)(?!\w)"
 )
 """An average in Spanish, Portuguese and Italian: posición media, media de clics. Alone it is what is bought."""
+_PRICING: Final = re.compile(r"(?:v ?)?cp[acdimtv]")
+"""How ads are paid: per click, per install, per thousand shown."""
+_EFFECTIVE: Final = re.compile(r"(?<![^\W_])e-?CP[ACDIMTV]")
+_OF_MODELS: Final = re.compile(
+    rf"{_HEAD_FIRST.pattern}|(?<!\w)(?:with|aus|von|mit|van|av|af|fra|z|ze|od|с|от|з|від|din)(?!\w)"
+)
+"""What stands between an amount and how it is paid: Receita de CPM."""
+_UNIT_COST: Final = re.compile(
+    r"(?:cost|coste|costo|costi|custo|kosten|cout|koszt|kostnad|omkostning|omkostninger|maliyet|naklady|стоимость|вартість"
+    r"|费用|費用|成本|コスト|비용|chi phi|biaya)s?"
+)
+"""Costs of one click or install too: CPC cost, unlike CPC spend."""
+_OF_ALL: Final = re.compile(
+    r"(?<!\w)(?:total\w*|totale|gesamt\w*|sum|suma|summe|somme|soma|lacznie|razem|toplam|итого|всего|общ\w+)(?!\w)|总|總|合計|합계|총"
+)
 _ACRONYM: Final = re.compile(r"[A-Z]{2,5}\d*")
 """A measure whose letters nobody knows, such as CPP, the cost of a preload."""
 _SIGNS: Final = re.compile(r"(?:[A-Z]{1,3})?[$\uff04\u00a3\u00a5\uffe1\uffe5\uffe6\u20a0-\u20bf]")
@@ -721,7 +736,7 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     are_people = _are_counts(found) and any(concept.role == "distinct" for concept, _, _ in of_inner)
     if (not found and of_inner) or are_people:  # purchases (unique users)
         outer, found = inner, of_inner
-    found = _with_values(outer, found, inner)
+    found = _without_pricing(header, outer, _with_values(outer, found, inner))
     yield from _running_totals([*found, *of_inner])
     yield from _rates(header, outer, found, inner)
     codes = _currencies_beside(header)
@@ -856,6 +871,27 @@ def _with_values(outer: str, found: list[tuple[Concept, str, int]], inner: str) 
         others = [one for one in others if not (one[0].name == "money" and is_beside(one[2]))]
         others.append((worth, words.phrase, words.at))
     return sorted(others, key=lambda one: one[2])
+
+
+def _without_pricing(header: str, outer: str, found: list[tuple[Concept, str, int]]) -> list[tuple[Concept, str, int]]:
+    """Return what is *found* in a header, without how ads are paid where this only says which money: CPM revenue.
+
+    Money is what is named last, or first before a word such as of: Receita de CPM. A cost alone beside one of them may
+    be of one click, and an eCPM is what was earned with a thousand.
+    """
+    models = [(phrase, at) for concept, phrase, at in found if concept.role == "rate" and _PRICING.fullmatch(phrase)]
+    rates = [phrase for concept, phrase, _ in found if concept.role == "rate"]
+    money = [one for one in found if one[0].role == "amount" and one[0].name in ("cost", "income")]
+    if not models or len(rates) > len(models) or not money or _EFFECTIVE.search(header):
+        return found
+    _, phrase, at = money[0]
+    if len(models) == 1 and _UNIT_COST.fullmatch(phrase) and not _OF_ALL.search(outer):
+        return found
+    first, (other, last) = models[0][1], models[-1]
+    is_last = at > last and not re.search(rf"{_OF_MODELS.pattern}|/", outer[last + len(other) : at])
+    is_first = at < first and (len(models) > 1 or _OF_MODELS.search(outer, at + len(phrase), first) is not None)
+    is_first &= "/" not in outer[at:first]
+    return [one for one in found if one[1:] not in models] if is_last or is_first else found
 
 
 def _running_totals(found: Sequence[tuple[Concept, str, int]]) -> Iterator[Meaning]:

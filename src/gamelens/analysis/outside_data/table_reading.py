@@ -34,11 +34,13 @@ from gamelens.analysis.outside_data.bank_rates.quoted_rates import (
     without_names_of_currencies,
 )
 from gamelens.analysis.outside_data.currency_evidence import (
+    OF_CODES,
     OfMoney,
     columns_of_codes,
     currencies_of_column,
     currency_beside,
     multiple_problem,
+    only_for,
     with_proven_currencies,
 )
 from gamelens.analysis.outside_data.header_months import with_month_problems
@@ -118,7 +120,9 @@ from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
 from gamelens.analysis.outside_data.values_of_conversions import (
     BY_NAMES,
+    money_beside_rate,
     with_currency_of_account,
+    with_numerators_of_rates,
     with_values_of_conversions,
 )
 from gamelens.analysis.outside_data.words.header_words import folded_header
@@ -176,6 +180,7 @@ _ROUNDED: Final = 0.006  # of a rate of 1 and more, or of its unit below
 _OF_ADS: Final = frozenset({"installs", "impressions", "clicks"})
 _FEWEST_RANKED: Final = 5  # rows that tell a cost from the price of one
 _GROWS: Final = 0.7  # correlation of ranks
+_FEWEST_SUMMED: Final = 3  # rows
 _ROUNDING_OF_TOTALS: Final = 0.005
 _MOST_SHOWN: Final = 20  # texts that one step of a refusal names
 _MOST_LENGTHS: Final = 5  # of periods: months, and the whole range of a total row
@@ -227,7 +232,7 @@ class _Looked:
         meanings = _with_one_network(meanings, self.vendor)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
-        meanings = with_values_of_conversions(meanings, self.cells)
+        meanings = with_values_of_conversions(with_numerators_of_rates(meanings, self.cells), self.cells)
         meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
         meanings = with_levels(with_related_counts(meanings, self.cells), self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
@@ -307,6 +312,7 @@ def understood(other: Any, given: Mapping[str, Any]) -> OutsideTable:
         if found.rule:
             problems = {name: BadQuery(name, UNSET, found.rule) for name in looked.grid.columns} | {**problems}
         if found.mask.any():
+            looked = replace(looked, stated={**_money_in_total(looked, found.mask), **looked.stated})
             notes = [*found.notes, note_of(found.mask, looked.grid), *_differing_total(looked, found.mask)]
             looked = replace(looked, grid=looked.grid.filtered(~found.mask, *notes))
         elif found.notes:
@@ -371,6 +377,28 @@ def _totals_of_all_headers(looked: _Looked, found: TotalRows) -> TotalRows:
     numbers = summands_of(looked.meanings, looked.cells).values()
     is_empty = np.logical_and.reduce([np.isnan(values) for values in numbers]) if numbers else found.mask
     return found._replace(mask=found.mask | (is_empty & np.isin(looked.grid.rows, looked.grid.rows[found.mask])))
+
+
+def _money_in_total(looked: _Looked, left_out: NDArray[np.bool_]) -> dict[str, Meaning]:
+    """Return the columns with a word of money that are rates by another word, and that a single total adds up."""
+    found: dict[str, Meaning] = {}
+    if left_out.sum() != 1:
+        return found
+    for name, known in looked.meanings.items():
+        money, column_cells = money_beside_rate(name, known), looked.cells[name]
+        if money is None or not column_cells.may_be_number:
+            continue
+        readings = [column_cells.likely_numbers]
+        if not column_cells.is_typed:
+            marks = column_cells.numbers.fitting
+            readings = [np.append(column_cells.numbers.values(mark), np.nan)[column_cells.codes] for mark in marks]
+        for values in readings:
+            total, rest = float(values[left_out][0]), values[~left_out & ~np.isnan(values)]
+            is_sum = len(rest) >= _FEWEST_SUMMED and abs(total - rest.sum()) <= _ROUNDING_OF_TOTALS * abs(total)
+            if is_sum and total > rest.max():
+                evidence = Evidence("amount", "its total", looked.grid.rows_text(left_out))
+                found[name] = Meaning("amount", evidence, money, None, known.details)
+    return found
 
 
 def _differing_total(looked: _Looked, left_out: NDArray[np.bool_]) -> list[str]:
@@ -738,15 +766,20 @@ def _stated_currencies(
 ) -> dict[str, OfMoney]:
     """Return the amounts whose currency the table states, where it does not state the currency of another.
 
-    One currency for all then holds for the others: $5 beside €5.
+    One currency for all then holds for the others: $5 beside €5. A rate is another if the table contradicts itself.
     """
     money = {
         name: currencies_of_column(name, meaning, looked.cells, looked.grid, codes, None)
         for name, meaning in amounts.items()
-        if meaning.role in HAS_MONEY
     }
-    stated = {name: found for name, found in money.items() if found.problem is None and found.currencies is not None}
-    return stated if len(stated) < len(money) else {}
+    others = {name for name, found in money.items() if found.problem is not None and found.currencies is not None}
+    others |= {name for name, meaning in amounts.items() if meaning.role in HAS_MONEY}
+    stated = {
+        name: found
+        for name, found in money.items()
+        if name in others and found.problem is None and found.currencies is not None
+    }
+    return stated if len(stated) < len(others) else {}
 
 
 def _notes_on_currencies(
@@ -758,12 +791,16 @@ def _notes_on_currencies(
         if found.currency is None or found.evidence[0].where != "the argument":
             continue
         said = currencies_of_column(name, amounts[name], looked.cells, looked.grid, codes, None)
-        if said.problem is None and said.currency not in (None, found.currency):
+        codes_said = [] if said.currencies is None else sorted(map(str, said.currencies.dropna().unique()))
+        if said.problem is None and codes_said not in ([], [found.currency]):
             evidence = said.evidence[0]
             where = f"{evidence.where} ({evidence.quote})" if evidence.quote else evidence.where
-            notes.append(
-                f"{name} is taken in {found.currency}, as currency= says, and is in {said.currency} by {where}"
+            note = (
+                f"{name} is taken in {found.currency}, as currency= says, and is in {', '.join(codes_said)} by {where}"
             )
+            if len(codes_said) > 1 and evidence.where == OF_CODES:
+                note += f": {only_for(name, evidence.quote)} takes each row in its own"
+            notes.append(note)
     return notes
 
 

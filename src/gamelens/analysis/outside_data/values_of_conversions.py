@@ -1,4 +1,4 @@
-"""What conversions are worth, as money earned: beside a cost, or as a return on spend proves it."""
+"""What conversions are worth, as money earned: beside a cost, or as a return on spend or another rate proves it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gamelens.analysis.files.brackets import BRACKETS
 from gamelens.analysis.outside_data.outside_table import OutsideColumn
 from gamelens.analysis.outside_data.rate_formulas import ColumnQuotient, Written, fits, places_of
 from gamelens.analysis.outside_data.related_amounts import RELATED
-from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, Vendor, is_no_money
+from gamelens.analysis.outside_data.roles import ColumnCells, Evidence, Meaning, Vendor, concepts_in, is_no_money
 from gamelens.analysis.outside_data.words.header_words import folded_header
 from gamelens.analysis.outside_data.words.value_words import value_in
 
@@ -60,6 +60,39 @@ def with_values_of_conversions(meanings: Mapping[str, Meaning], cells: Mapping[s
     for column_cells in cells.values():
         column_cells.release_numbers()
     return found
+
+
+def with_numerators_of_rates(meanings: Mapping[str, Meaning], cells: Mapping[str, ColumnCells]) -> dict[str, Meaning]:
+    """Return *meanings*; a rate with a word of money is that money, where another rate is it for each of a count."""
+    found = dict(meanings)
+    counts = [name for name, known in meanings.items() if known.role == "count" and cells[name].may_be_number]
+    rates = [name for name, known in meanings.items() if known.role == "rate" and cells[name].may_be_number]
+    for name in rates:
+        if (money := money_beside_rate(name, meanings[name])) is None:
+            continue
+        tried = product([rate for rate in rates if rate != name], counts[:_MOST_TRIED], (1.0, 1000.0))
+        proof = next((quotient for quotient in tried if _is_for_each(name, quotient, cells)), None)
+        if proof is not None:
+            rate, count, factor = proof
+            evidence = Evidence("amount", "its cells", f"{rate} = {ColumnQuotient(name, count, factor)}")
+            found[name] = Meaning("amount", evidence, money, None, meanings[name].details)
+    for column_cells in cells.values():
+        column_cells.release_numbers()
+    return found
+
+
+def money_beside_rate(name: str, known: Meaning) -> str | None:
+    """Return the concept of the money in the header of a column that is a rate by another word of it, None without."""
+    if known.role != "rate" or known.evidence.where != "header" or known.of is None or not known.concept:
+        return None
+    concepts = [concept for concept, _, _ in concepts_in(folded_header(name)) if concept.role == "amount"]
+    return next((concept.name for concept in concepts if concept.name in ("cost", "income")), None)
+
+
+def _is_for_each(name: str, quotient: tuple[str, str, float], cells: Mapping[str, ColumnCells]) -> bool:
+    """Return whether a rate is a factor times the column *name* for each of a count, in every row."""
+    rate, above, count = (_written(cells[column]) for column in (quotient[0], name, quotient[1]))
+    return count.values.nunique() >= _FEWEST_VALUES and fits(rate, above, count, quotient[2])
 
 
 def _add_numerator(
