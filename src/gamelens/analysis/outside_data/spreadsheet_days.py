@@ -60,7 +60,7 @@ def without_numbers_as_days(meanings: Mapping[str, Meaning], cells: Mapping[str,
 
 
 def _serials(column_cells: ColumnCells) -> NDArray[np.float64] | None:
-    """Return the distinct numbers of a column that may be dates of a spreadsheet, None if most of it is no such number."""
+    """Return the distinct numbers that may be dates of a spreadsheet, None for a column that mostly has others."""
     is_digits = column_cells.is_typed or column_cells.example.strip()[:5].isdecimal()  # and no long column of times
     if not is_digits or not column_cells.is_number:
         return None

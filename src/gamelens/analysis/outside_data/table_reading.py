@@ -113,7 +113,7 @@ from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_dow
 from gamelens.analysis.outside_data.shape.reshaping import reshaped
 from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.snapshots import are_charts, with_levels
-from gamelens.analysis.outside_data.spreadsheet_days import without_numbers_as_days, with_one_role_by_country
+from gamelens.analysis.outside_data.spreadsheet_days import with_one_role_by_country, without_numbers_as_days
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
