@@ -952,7 +952,7 @@ def is_snapshot_header(header: str) -> bool:
 
 
 def is_at_end_of_day(header: str) -> bool:
-    """Return whether a header says that its numbers are those of the last day, or of the end of a day."""
+    """Return whether the numbers below a header are of the last day, or of the end of each day."""
     return _ends_of_days().search(folded_header(header)) is not None
 
 
