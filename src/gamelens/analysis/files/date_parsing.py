@@ -58,7 +58,7 @@ _OF_MONTH: Final = "分度份분"  # behind an East Asian month: what is billed 
 _YEAR_WORD: Final = re.compile(r"(?<=\d) (?:\u0433|\u0440|r)$")  # the year, behind a date of numbers
 _SERIAL: Final = re.compile(r"\d{5}(?:\.\d+)?", re.ASCII)
 _SERIAL_START: Final = datetime(1899, 12, 30)  # day 0 of a spreadsheet's calendar
-_SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
+SERIALS: Final = range(36_526, 54_789)  # the days of 2000 to 2049
 _EPOCH: Final = re.compile(r"1[0-9]{9}(?:[0-9]{3})?|2[0-4][0-9]{8}(?:[0-9]{3})?", re.ASCII)
 YEARS: Final = range(2015, 2041)  # that two digits may stand for
 _ZONE: Final = re.compile(r"(?P<clock>[\d:.]+(?: ?[AaPp]\.?[Mm]\.?(?![a-z]))?) ?(?P<zone>.*)")
@@ -235,7 +235,12 @@ def _iso_times(texts: Sequence[str]) -> ParsedTimes | None:
 
 
 def _is_serial(text: str) -> bool:
-    return bool(_SERIAL.fullmatch(text.strip())) and int(text.strip()[:5]) in _SERIALS
+    return bool(_SERIAL.fullmatch(text.strip())) and int(text.strip()[:5]) in SERIALS
+
+
+def day_of_serial(serial: float) -> np.datetime64:
+    """Return the day that a spreadsheet counts as *serial*: 46296 is 2026-10-01."""
+    return np.datetime64((_SERIAL_START + timedelta(days=int(serial))).date())
 
 
 def _days_beside_serials(

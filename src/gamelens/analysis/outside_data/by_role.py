@@ -165,11 +165,14 @@ def _about_level(table: OutsideTable, column: OutsideColumn, things: Things, row
     is_older = (snapshots < snapshots.groupby(groups).transform("max")).to_numpy()
     older = ""
     if is_older.any() and over:
-        names = DataFrame({name: table.column(name).values.iloc[rows[is_older]] for name in over})
+        group = groups[is_older][0]
+        in_group = rows[is_older & (groups == group)]
+        names = DataFrame({name: table.column(name).values.iloc[in_group] for name in over})
         thing, others = repr(", ".join(map(str, names.iloc[0]))), len(names.drop_duplicates()) - 1
         more = f" and {counted(others, 'other')} have" if others else " has"
-        last = table.starts.iloc[rows[groups == groups[is_older][0]]].max()
-        older = f"; {thing}{more} none on {last:%Y-%m-%d}, and the last before counts"
+        last, before = table.starts.iloc[rows[groups == group]].max(), table.starts.iloc[in_group].max()
+        when = f"on {last:%Y-%m-%d}" if before.date() < last.date() else f"at {last:%Y-%m-%d %H:%M}"
+        older = f"; {thing}{more} none {when}, and the last before counts"
     rule = f"{column.name} is a level, whose rows do not add up: each key has the last{' of each' if over else ''}"
     return f'{rule}{added}{older}; roles={{"{column.name}": "count"}} adds up all rows'
 

@@ -341,7 +341,9 @@ def _left_out(
     differ = "it differs" if len(unlike) == 1 else "they differ"
     notes += [f"{', '.join(unlike)} left out: {differ} within one key"] if unlike else []
     others = [name for name in problems if name not in over and name not in unlike]
-    return [*notes, *(f"{name} left out: it {problems[name].rule}" for name in others)]
+    rules = {name: problems[name].rule for name in others}
+    subjects = {name: "its cell" if rule.startswith("in row ") else "it" for name, rule in rules.items()}
+    return [*notes, *(f"{name} left out: {subjects[name]} {rules[name]}" for name in others)]
 
 
 def _kind(role: str, *, is_money: bool) -> str:

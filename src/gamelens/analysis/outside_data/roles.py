@@ -170,7 +170,7 @@ _TYPE_OF: Final = re.compile(
 _SAYS_LAST: Final = frozenset(LEXICON["says_last"]["words"])
 _BEHIND_MEASURES: Final = frozenset(LEXICON["behind_measure"]["words"])
 _COMPLEMENT: Final = re.compile(
-    r"(?:of|for|from|by|in|per|on|to|with|via|after|before|including|excluding|incl|excl|w|/|%|\d|d\d|day|last|this|since)(?!\w)"
+    r"(?:of|de|del|dell|della|des|du|da|do|d|for|from|by|in|per|on|to|with|via|after|before|including|excluding|incl|excl|w|/|%|\d|d\d|day|last|this|since)(?!\w)"
 )
 """Begins what says more of a measure, as its days or where it is of."""
 _EXPLAINING: Final = MEASURES | KEYS | {"modifier", "currency"}
@@ -747,6 +747,8 @@ def _meanings_of_words(header: str) -> Iterator[Meaning]:
     if len(found) > 1 and found[0][1] == "amount" and found[1][0].name in _COUNTED_THINGS:
         found = found[1:] if _AMOUNT_OF.match(outer, found[0][2]) else found  # amount of installs
     yield from _meanings_of_phrases(outer, found)
+    if is_at_end_of_day(header) and not any(concept.role in MEASURES for concept, _, _ in [*found, *of_inner]):
+        yield Meaning("stock", Evidence("stock", "header", header), "stock")
     yield from _money_by_unit(header, whole)
 
 
@@ -984,6 +986,11 @@ def is_no_money(header: str) -> bool:
 def is_snapshot_header(header: str) -> bool:
     """Return whether a header says when something was looked at, such as scraped at."""
     return topic_pattern("snapshot").search(folded_header(header)) is not None
+
+
+def is_at_end_of_day(header: str) -> bool:
+    """Return whether the numbers below a header are of the last day, or of the end of each day."""
+    return topic_pattern("end_of_day").search(folded_header(header)) is not None
 
 
 def is_kind_header(header: str) -> bool:

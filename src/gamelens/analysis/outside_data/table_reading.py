@@ -115,6 +115,7 @@ from gamelens.analysis.outside_data.rows.total_rows import TotalRows, filled_dow
 from gamelens.analysis.outside_data.shape.reshaping import reshaped
 from gamelens.analysis.outside_data.shape.tables_below import before_header, of_one_table
 from gamelens.analysis.outside_data.snapshots import are_charts, with_levels
+from gamelens.analysis.outside_data.spreadsheet_days import with_one_role_by_country, without_numbers_as_days
 from gamelens.analysis.outside_data.stated_years import with_days_below_headings
 from gamelens.analysis.outside_data.unfinished_periods import unfinished_period
 from gamelens.analysis.outside_data.units_of_counts import with_counts_in_units
@@ -229,12 +230,13 @@ class _Looked:
             name: _meaning(column_cells, self.vendor, self.stated.get(name), is_quoted=name in quoted)
             for name, column_cells in self.cells.items()
         }
-        meanings = _with_one_network(meanings, self.vendor)
+        meanings = without_numbers_as_days(_with_one_network(meanings, self.vendor), self.cells)
         meanings = _with_costs_called_prices(_with_both_ends(meanings, self.cells), self.cells)
         meanings = with_counts_in_units(_with_ages_of_cohorts(meanings), self.cells)
         meanings = with_values_of_conversions(with_numerators_of_rates(meanings, self.cells), self.cells)
         meanings = with_related_amounts(_with_plans_and_actuals(meanings, self.grid), self.cells)
         meanings = with_levels(with_related_counts(meanings, self.cells), self.cells)
+        meanings = with_one_role_by_country(meanings, self.cells)
         pa.default_memory_pool().release_unused()  # of texts that were looked at
         return _with_numbers_in_ones(_with_unit_prices(meanings), self.grid)
 
