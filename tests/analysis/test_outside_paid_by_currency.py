@@ -84,7 +84,7 @@ def test_days_of_a_vendor_in_another_zone_are_said_in_notes_and_joins(tmp_path: 
     path = written(tmp_path / "PlayApps_202610.csv", header, *rows)
     table = gl.read_table(path)
     assert table.zone == "America/Los_Angeles"
-    said = "days are those of America/Los_Angeles, and a frame has days of UTC"
+    said = "days are counted in America/Los_Angeles, and a frame has days of UTC"
     assert any(said in note for note in table.notes)
     frame = tidy_frame("new_users", timestamp=["2026-10-01"], new_users=[5])
     report = gl.join(frame, table, columns=["Amount (Merchant Currency)"]).report

@@ -357,7 +357,7 @@ def _notes(table: OutsideTable) -> list[str]:
         if column.name not in table.grid.columns and table.vendor == column.evidence[0].where:
             paid = column.evidence[0].quote
             notes.append(f"All rows are paid to {paid}, which a file of {table.vendor} does not say itself")
-    if table.zone and not any(note.startswith("days are those of") for note in notes):
+    if table.zone and not any(note.startswith("days are counted in") for note in notes):
         notes.append(
             f"Days are those of the zone of the {table.zone}"
             if table.zone.islower()

@@ -514,7 +514,7 @@ def table_in_dollars(table: OutsideTable, rate: Rate) -> OutsideTable:
 
 
 def _with_whole_quotients(table: OutsideTable, converted: list[OutsideColumn]) -> tuple[list[OutsideColumn], list[str]]:
-    """Return the *converted* columns of a table, and notes on rates of which a rate of exchange changed one side alone.
+    """Return the *converted* columns of a table, and notes on rates that have one side changed by a rate of exchange.
 
     Such a quotient is not made anew of two units. It stays as the file has it, weighted by its denominator, and is
     refused where the file has it in several currencies.

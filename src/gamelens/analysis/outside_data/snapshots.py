@@ -107,7 +107,7 @@ def last_rows(at: Series[Any], groups: NDArray[np.int64], things: NDArray[np.int
 
 
 def _snapshots(starts: Series[Any], codes: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the number of the snapshot of each row, in their order: those of a run, unless it has one thing twice."""
+    """Return the number of the snapshot of each row, in order: a run of rows is one, unless it has one thing twice."""
     at = starts.dt.tz_localize(None).to_numpy().astype("datetime64[us]")
     order = np.argsort(at, kind="stable")
     numbers = np.empty(len(at), dtype="int64")

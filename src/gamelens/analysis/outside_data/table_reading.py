@@ -727,10 +727,10 @@ def _notes_on_days(periods: Periods, grid: Grid, meanings: Mapping[str, Meaning]
 
 
 def _notes_on_zone(vendor: Vendor | None, periods: Periods) -> list[str]:
-    """Return whose days those of a vendor are, where it is a zone with a name and not UTC."""
+    """Return in which zone a vendor's days are, where that has a name and is not UTC."""
     zone = vendor.table.get("zone", "") if vendor else ""
     is_other = "/" in zone and periods.length in ("day", "time")
-    return [f"days are those of {zone}, and a frame has days of UTC"] if is_other else []
+    return [f"days are counted in {zone}, and a frame has days of UTC"] if is_other else []
 
 
 def _may_lack_decimals(numbers: WrittenNumbers, money: OfMoney) -> bool:

@@ -21,7 +21,7 @@ _ROUNDED: Final = 0.006  # of each part in hundredths
 _FIRST: Final = 200  # rows that few wrong sums fit
 _MOST_NAMED: Final = 3
 _MONEY: Final = ("cost", "income")
-_MOST_AMOUNTS: Final = 8  # of which each pair is tried
+_MOST_AMOUNTS: Final = 8  # whose pairs are tried
 
 
 def with_total_columns(table: OutsideTable) -> OutsideTable:
@@ -49,7 +49,7 @@ def with_total_columns(table: OutsideTable) -> OutsideTable:
 def _notes_on_money(amounts: list[OutsideColumn], known_sums: Collection[str]) -> list[str]:
     """Return a note for each of *amounts*, all earned or all spent, that is another one or two others in every row.
 
-    None for *known_sums*, and for those that are in several currencies.
+    None for *known_sums*, and for sums in several currencies.
     """
     notes = []
     amounts = [column for column in amounts if column.currencies is None or column.currency is not None]

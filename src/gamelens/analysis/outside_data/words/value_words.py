@@ -6,13 +6,14 @@ import re
 from typing import Final, NamedTuple
 
 from gamelens.analysis.outside_data.words.header_words import any_phrase, folded_header
+from gamelens.analysis.outside_data.words.topics import topic_pattern
 from gamelens.analysis.outside_data.words.total_words import LEXICON
 
-_VALUE: Final = any_phrase(map(folded_header, LEXICON["value"]["words"]))
+_VALUE: Final = topic_pattern("value")
 _CONVERSIONS: Final = any_phrase(
     map(folded_header, [*LEXICON["conversions"]["words"], *LEXICON["converted"]["words"], *LEXICON["bought"]["words"]])
 )
-_PURCHASES: Final = any_phrase(map(folded_header, LEXICON["bought"]["words"]))
+_PURCHASES: Final = topic_pattern("bought")
 _COMPOUND: Final = re.compile(r"(?<!\w)(\w{3,}?)(?:wert|werte|waarde|waarden|vardet?|verdi|vaerdi|værdi|arvo)(?!\w)")
 """One word in German, Dutch, the languages of Scandinavia and Finnish: Kaufwert, Konversioarvo."""
 _OF: Final = re.compile(
