@@ -506,7 +506,7 @@ def test_a_column_that_is_almost_numbers_is_said(revenue: DataFrame, file: Write
     text = "geo,clicks,views\nUS,12,1\nNA,200+,2\nDE,13,3\nFR,n/a,4\n"
     on = {"country_code": "geo"}
     report = gl.join(revenue, file(text), on=on).report
-    assert any("clicks left out: it in row 3 is not a number" in warning for warning in report.warnings)
+    assert any("clicks left out: its cell in row 3 is not a number" in warning for warning in report.warnings)
     with pytest.raises(BadQuery, match=r"'200\+' in row 3 is not a number: missing=\['200\+'\]"):
         gl.join(revenue, file(text), on=on, columns=["clicks"])
     frame = gl.join(revenue, file(text), on=on, missing=["200+"]).frame

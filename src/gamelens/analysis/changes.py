@@ -52,12 +52,24 @@ _WIDEST_RATIO: Final = 100.0
 Choice: "between a tenth and ten times as much" is the widest that anybody acts on.
 """
 _MOST_NEWEST: Final = 7
-_FEWEST_NEWEST: Final = 3
-_DAYS_BEFORE: Final = 14
-_LEAST_STEP: Final = 0.2
-"""Newest days that all lie beyond all of two weeks before them, by a fifth: the mean of a period hides them.
+"""Most last days that are said beside a change because all lie beyond the days before them.
 
-Choice: of days that vary alone, the last three are so in 3 of a thousand series, whatever their size.
+Choice: the mean of a period shows what lasts longer than a week.
+"""
+_FEWEST_NEWEST: Final = 3
+"""Fewest such days.
+
+Choice: of days that vary alone, the last three lie beyond the fourteen before in 2 of 680 orders, two days in 2 of 120.
+"""
+_DAYS_BEFORE: Final = 14
+"""Days before them.
+
+Choice: two of each weekday.
+"""
+_LEAST_STEP: Final = 0.2
+"""Share by which their mean must differ.
+
+Choice: a growing game has days beyond those of two weeks before, by less.
 """
 _LATER: Final = "is later"
 _ALL: Final = "All together"
