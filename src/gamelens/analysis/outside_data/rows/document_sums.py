@@ -189,7 +189,8 @@ def _texts_of(
     left = rows.copy()
     for name in [name for name in names if meanings[name].role in TIMES]:
         times = cells[name].times_with(meanings[name].details)
-        at = times.at[cells[name].codes] if isinstance(times, ParsedTimes) else np.full(len(rows), np.datetime64("NaT"))
+        unknown = np.full(len(rows), "NaT", dtype="datetime64[us]")
+        at = times.at[cells[name].codes] if isinstance(times, ParsedTimes) else unknown
         left &= np.isnat(at) | np.isin(at, at[~rows])
     for name in sorted(names, key=lambda name: meanings[name].role in TIMES):
         codes = cells[name].codes
