@@ -69,7 +69,7 @@ Choice: two of each weekday.
 _LEAST_STEP: Final = 0.2
 """Share by which their mean must differ.
 
-Choice: a growing game has days beyond those of two weeks before, by less.
+Choice: the days of a growing game lie beyond the two weeks before as well, by less.
 """
 _LATER: Final = "is later"
 _ALL: Final = "All together"

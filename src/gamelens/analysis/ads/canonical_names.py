@@ -269,7 +269,7 @@ def _country(text: str) -> str | None:
 
 
 def _narrower_place(text: str) -> str | None:
-    """Return the one of two places in *text* that lies within the other: China (Hong Kong) is Hong Kong."""
+    """Return the narrower of two places in *text*: China (Hong Kong) is Hong Kong."""
     match = _TWO_PLACES.fullmatch(text)
     codes = [_countries().get(folded_country(part), "") for part in match.groups() if part] if match else []
     pairs = zip(codes, reversed(codes), strict=True)

@@ -185,7 +185,7 @@ def differs(column: OutsideColumn, rows: Groups, groups: Groups) -> bool:
 def _check_one_app(
     table: OutsideTable, column: OutsideColumn, values: Series[Any], rows: Groups, groups: Groups
 ) -> None:
-    """Raise `BadQuery` if the rows of a key are ranks of several apps, none of which is chosen."""
+    """Raise `BadQuery` if the rows of a key are ranks of several apps, and the reader has chosen none."""
     for apps in [other for other in table.columns if names_apps(other) and other.name not in table.counted]:
         names = apps.values.astype("object").iloc[rows].reset_index(drop=True)
         ranked = (values.notna() & names.notna()).to_numpy()

@@ -138,7 +138,7 @@ def months_of_table(table: OutsideTable) -> dict[str, Interval]:
 
 
 def months_in_words(table: OutsideTable) -> str:
-    """Return which amounts are of which months by their headers, and the step that takes those of one; "" for none."""
+    """Return which amounts are of which months by their headers, and the step that takes one month; "" for none."""
     spans = months_of_table(table) if not table.periods.column else {}
     if not spans:
         return ""

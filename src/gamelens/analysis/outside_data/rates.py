@@ -548,4 +548,5 @@ def _with_whole_quotients(table: OutsideTable, converted: list[OutsideColumn]) -
 
 
 def _codes(column: OutsideColumn) -> set[str]:
+    """Return the currencies of the rows of a column, none where nothing states them."""
     return set() if column.currencies is None else {*map(str, column.currencies.dropna().unique())}

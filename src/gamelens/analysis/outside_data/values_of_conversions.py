@@ -176,7 +176,7 @@ def _is_called(name: str, folded: str) -> bool:
 
 
 def _written(column_cells: ColumnCells) -> Written:
-    """Return the numbers of a column as they are written, those of text with the first mark that fits."""
+    """Return the numbers of a column as they are written. Text is read with the first decimal mark that fits."""
     values = Series(column_cells.likely_numbers)
     if column_cells.is_typed:
         return Written(values, places_of(values))
